@@ -85,7 +85,7 @@ _ON_CPUS = (
     Generator("checked", "fuzzing.checked_modules", budget=2, seconds=240, gpu_budget=0),
     Generator("shapes", "fuzzing.random_shapes", budget=4, gpu_budget=1),
     Generator("pipelines", "fuzzing.random_pipelines", budget=12),
-    Generator("refused", "fuzzing.refused_calls", budget=6),
+    Generator("refused", "fuzzing.refused_calls", budget=6, gpu_budget=1),
     Generator("products", "fuzzing.matrix_products", budget=4),
     Generator("alike", "fuzzing.alike_layers", budget=2),
     Generator("texts", "fuzzing.mutated_texts", budget=60),

@@ -1,4 +1,4 @@
-"""Calls that fail, before passes and after: what a module refuses, it refuses after any of them, and nothing else.
+"""Calls that fail, before passes, after them, and compiled: what a module refuses, it refuses always, and nothing else.
 
 A module computes on sizes that types leave open, name, or say; its statements are what passes look for: products of sums, of
 products, of gathered columns, several of one factor, transpositions before concatenations, reshapes and casts that may be
@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import relaxir as rx
+from fuzzing.targets import compiled, is_gpu
 from relaxir.debugging.meaning import run_entry
 from relaxir.dialect.context import new_context
+from relaxir.dialect.functions import find_function
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.struct_info import TensorInfo
@@ -59,10 +62,13 @@ def check_text(text: str) -> None:
     rng, context = random.Random(text), new_context()
     module = parse_module(text, "-", context)
     calls = [_call(module, rng, i) for i in range(_CALLS)]
-    wanted = [_outcome(module.operation, *call) for call in calls]
+    wanted = [_outcome(lambda *a: run_entry(module.operation, "main", *a), *call) for call in calls]
     assert not isinstance(wanted[0], str), f"a call that fits is refused: {wanted[0]}"
     kept = manager.run(module.operation, _KEEP)
     _compare(kept, _KEEP, calls, wanted)
+    _compare_compiled(text, calls, wanted)
+    if is_gpu():  # passes on relax are the same
+        return
     pipelines = [*rng.sample(ELEMENTS, _PIPELINES), *(random_pipeline(rng) for _ in range(_PIPELINES))]
     for pipeline in (p for p in pipelines if "scf.for" not in text or not _NARROWS_LOOPS.search(p)):
         after = _run(kept, pipeline)
@@ -81,8 +87,12 @@ def _run(module: Any, pipeline: str) -> Any:
 
 
 def _compare(after: Any, pipeline: str, calls: list[Any], wanted: list[Any]) -> None:
+    _check(pipeline, calls, wanted, lambda inputs, weights: run_entry(after, "main", inputs, weights))
+
+
+def _check(pipeline: str, calls: list[Any], wanted: list[Any], run: Callable[..., Any]) -> None:
     for call, want in zip(calls, wanted, strict=True):
-        got = _outcome(after, *call)
+        got = _outcome(run, *call)
         sizes = [a.shape for a in call[0]]
         assert isinstance(got, str) or not isinstance(want, str), f"{pipeline}: {sizes} refused before, not after: {want}"
         assert isinstance(want, str) or not isinstance(got, str), f"{pipeline}: {sizes} refused after, not before: {got}"
@@ -95,10 +105,25 @@ def _compare(after: Any, pipeline: str, calls: list[Any], wanted: list[Any]) -> 
             assert rounds or np.allclose(b, a, rtol=1e-4, atol=1e-4 * largest), f"{pipeline}: {sizes} gives other numbers"
 
 
-def _outcome(module: Any, inputs: list[Any], weights: dict[str, Any]) -> Any:
+def _compare_compiled(text: str, calls: list[Any], wanted: list[Any]) -> None:
+    """The same of compiled code, of a state that a refused call may leave, as the next call comes behind it."""
+    module = rx.Module.parse(text)
+    if any("?" in str(result) for result in find_function(module.ir.operation, "main").type.results):
+        return  # a result of a size that inputs need not determine
+    executable = compiled(module)
+    _check("compiled", calls, wanted, lambda inputs, weights: _called(executable, inputs, weights))
+
+
+def _called(executable: rx.Executable, inputs: list[Any], weights: dict[str, Any]) -> Any:
+    executable.bind(executable.prepare({n: weights[n] for n in executable.manifest.raw_weights}))
+    found = executable(*inputs)
+    return [np.asarray(a) for a in (found if isinstance(found, tuple) else (found,))]
+
+
+def _outcome(run: Callable[..., Any], inputs: list[Any], weights: dict[str, Any]) -> Any:
     """The results, or why the call is refused."""
     try:
-        return run_entry(module, "main", inputs, weights)
+        return run(inputs, weights)
     except rx.RelaxError as error:
         return str(error)
 
@@ -148,13 +173,26 @@ class _Writer:
         values = [*inputs, *weights]
         lines = self._block(values, 2)
         read = self._rng.sample(values, self._rng.randint(1, 3))
-        results = ", ".join(self._type(d) for _, d in read)
+        if self._rng.random() < 0.7:  # what has a known size can be compiled, whatever it is made of
+            lines += [line for value in read for line in self._size_of(value)]
+            read, types = [(f"{name}_sum", ()) for name, _ in read], ["tensor<f32>"] * len(read)
+        else:
+            types = [self._type(d) for _, d in read]
+        results = ", ".join(types)
         body = "\n".join([_CONSTANTS, *lines])
         return f"""{self._helper()}
 func.func @main({", ".join(arguments)}) -> ({results}) attributes {{relax.num_input = 5 : i64}} {{
 {body}
 return {", ".join(n for n, _ in read)} : {results}
 }}"""
+
+    def _size_of(self, value: Value) -> list[str]:
+        """The sum of a value's magnitudes."""
+        (name, dims), kind = value, self._type(value[1])
+        return [
+            f'{name}_abs = "relax.abs"({name}) : ({kind}) -> {kind}',
+            f'{name}_sum = "relax.sum"({name}_abs) : ({self._type(dims)}) -> tensor<f32>',
+        ]
 
     def _helper(self) -> str:
         """A private function of two tensors of any size."""
