@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import relaxir as rx
+from fuzzing.targets import compiled
 from relaxir.building.value import Value
 
 __all__ = ["check"]
@@ -107,7 +108,7 @@ def check(seed: int) -> None:
         maker.b.output(**{f"y{i}": v for i, v in enumerate(values)})
     module = maker.b.build()
     wanted = rx.evaluate(module, "main", *maker.inputs, weights=maker.weights)
-    executable = rx.compile(module)
+    executable = compiled(module)
     if maker.weights:
         executable.bind(executable.prepare(maker.weights))
     found = executable(*maker.inputs)

@@ -87,7 +87,7 @@ _ON_CPUS = (
     Generator("pipelines", "fuzzing.random_pipelines", budget=12),
     Generator("refused", "fuzzing.refused_calls", budget=6, gpu_budget=1),
     Generator("products", "fuzzing.matrix_products", budget=4),
-    Generator("alike", "fuzzing.alike_layers", budget=2),
+    Generator("alike", "fuzzing.alike_layers", budget=2, gpu_budget=0),
     Generator("texts", "fuzzing.mutated_texts", budget=60),
     Generator("indices", "fuzzing.index_extremes", budget=6, gpu_budget=0),
     Generator("flow", "fuzzing.control_flow", budget=6, gpu_budget=1),
