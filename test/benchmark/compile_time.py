@@ -103,7 +103,8 @@ def _imported(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> relaxi
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", default="2,8,32")
-    parser.add_argument("--models", nargs="*", default=["bert-base-b1-s128", "gpt2-prefill-128", "resnet50-b1"])
+    models = ["bert-base-b1-s128", "gpt2-prefill-128", "resnet50-b1", "densenet-121-b1"]
+    parser.add_argument("--models", nargs="*", default=models)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     layers = [int(n) for n in options.layers.split(",") if n]

@@ -244,14 +244,14 @@ class _ResNet50(nn.Module):
         return self.fc(self.blocks(x).mean((2, 3)))
 
 
-def resnet50() -> Made:
-    """ResNet-50 with random running statistics on one image."""
+def resnet50(batch: int = 1) -> Made:
+    """ResNet-50 with random running statistics on so many images."""
     module = _ResNet50()
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d):
             part.running_mean.normal_(0, 0.1)
             part.running_var.uniform_(0.5, 1.5)
-    return module, {"x": torch.randn(1, 3, 224, 224)}
+    return module, {"x": torch.randn(batch, 3, 224, 224)}
 
 
 def whisper() -> Made:

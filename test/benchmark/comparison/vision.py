@@ -7,7 +7,7 @@ from torch import nn
 
 from .networks import Made, _Output
 
-__all__ = ["convnext", "efficientnet", "mobilenet", "regnet", "resnet18", "segformer", "swin", "unet", "vit"]
+__all__ = ["convnext", "densenet", "efficientnet", "mobilenet", "regnet", "resnet18", "segformer", "swin", "unet", "vit"]
 
 
 def _images(module: nn.Module, size: int = 224, output: str = "logits") -> Made:
@@ -99,6 +99,43 @@ class _UNet(nn.Module):
         for up, merge, seen in zip(self.up, self.merge, reversed(kept[:-1]), strict=True):
             x = merge(torch.cat([seen, up(x)], 1))
         return self.head(x)
+
+
+class _DenseNet(nn.Module):
+    """DenseNet-121 (https://arxiv.org/abs/1608.06993): each layer reads what all before it in its block have made."""
+
+    def __init__(self, growth: int = 32, layers: tuple[int, ...] = (6, 12, 24, 16)):
+        super().__init__()
+        width, parts = 2 * growth, list[nn.Module]()
+        stem = [nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+        for i, count in enumerate(layers):
+            if i:
+                parts.append(nn.Sequential(*self._convolution(width, width // 2, 1), nn.AvgPool2d(2)))
+                width //= 2
+            block = nn.ModuleList()
+            for _ in range(count):
+                block.append(nn.Sequential(*self._convolution(width, 4 * growth, 1), *self._convolution(4 * growth, growth, 3)))
+                width += growth
+            parts.append(block)
+        self.stem, self.parts = nn.Sequential(*stem), nn.ModuleList(parts)
+        self.norm, self.head = nn.BatchNorm2d(width), nn.Linear(width, 1000)
+
+    @staticmethod
+    def _convolution(inputs: int, outputs: int, size: int) -> list[nn.Module]:
+        return [nn.BatchNorm2d(inputs), nn.ReLU(), nn.Conv2d(inputs, outputs, size, padding=size // 2, bias=False)]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x)
+        for part in self.parts:
+            for layer in part if isinstance(part, nn.ModuleList) else [part]:
+                made = layer(x)
+                x = torch.cat([x, made], 1) if isinstance(part, nn.ModuleList) else made
+        return self.head(torch.relu(self.norm(x)).mean((2, 3)))
+
+
+def densenet() -> Made:
+    """DenseNet-121 on one image."""
+    return _normed(_DenseNet()), {"x": torch.randn(1, 3, 224, 224)}
 
 
 def unet() -> Made:
