@@ -12,13 +12,10 @@ from __future__ import annotations
 
 import argparse
 import re
-import tempfile
-from pathlib import Path
 from typing import Any
 
-from comparison import onnx_file
 from comparison.cases import Case, select
-from comparison.peers.relaxir import made, weights_as
+from comparison.peers.relaxir import module_of, weights_as
 
 import relaxir as rx
 from relaxir.dialect.bindings import ir
@@ -46,10 +43,9 @@ def main() -> None:
 
 
 def _row(case: Case, target: str) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        source = _source(case, Path(folder))
-        with_, checks = _compiled(case, source, target, erased=False)
-        without, _ = _compiled(case, source, target, erased=True)
+    source = module_of(case)
+    with_, checks = _compiled(case, source, target, erased=False)
+    without, _ = _compiled(case, source, target, erased=True)
     kernels = [{u.name for u in units if u.is_kernel} for units in (with_, without)]
     before, after = (_Caller(units, target) for units in (without, with_))
     return _COLUMNS.format(
@@ -58,14 +54,7 @@ def _row(case: Case, target: str) -> str:
     )  # fmt: skip
 
 
-def _source(case: Case, folder: Path) -> rx.Module | Path:
-    if not case.file:
-        return made(case)[1]
-    onnx_file.write(case, case.make(), folder)
-    return folder / "file.onnx"
-
-
-def _compiled(case: Case, source: rx.Module | Path, target: str, erased: bool) -> tuple[list[Unit], int]:
+def _compiled(case: Case, source: rx.Module, target: str, erased: bool) -> tuple[list[Unit], int]:
     """The units of a case's code, and how many checks they had."""
     branch, units_of, checks = lower_checks._branch, codegen.units_of, 0
 

@@ -6,7 +6,7 @@ cores' peak or the memory's bandwidth would allow; and the same of operations on
 products of few rows the kernel that is shipped is assembled, and its instructions are counted. What is assumed is in
 ``lowering/cuda/cost``; every figure is predicted, none measured.
 
-``... --cases 'llama*' bert-base-b1-s128 ... [--output FILE]`` predicts whole cases of ``suite.py`` (``'*'``: all of torch's), a
+``... --cases 'llama*' bert-base-b1-s128 ... [--output FILE]`` predicts whole cases of ``suite.py`` (``'*'``: all), a
 sum over what a call of each launches (``gpu/predictions.py`` says how). Each goes to the file as a line of JSON when it is
 found, and what is there already is not predicted again; at the end all of the file is printed as a table.
 """
@@ -170,7 +170,7 @@ def _figures(found: Prediction) -> str:
 
 def predict_cases(patterns: Sequence[str], targets: Sequence[str], output: Path) -> None:
     """Appends to a file what is not in it yet. Raises ValueError for a pattern that no case has."""
-    chosen = [case for case in select(list(patterns), quick=False) if not case.file]
+    chosen = select(list(patterns), quick=False)
     known = {(found.case, found.target) for found in read_predictions(output)}
     output.parent.mkdir(parents=True, exist_ok=True)
     for case in chosen:

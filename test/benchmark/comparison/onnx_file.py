@@ -8,13 +8,11 @@ import numpy as np
 
 from .cases import Built, Case
 
-__all__ = ["write"]
+__all__ = ["write", "write_model"]
 
 
-def write(case: Case, built: Built, folder: Path) -> None:
-    """Writes ``file.onnx``, and instead of torch's results those of ONNX Runtime, which computes each operator as it stands."""
-    import onnxruntime
-
+def write_model(case: Case, built: Built, folder: Path) -> Path:
+    """Writes ``file.onnx``."""
     from support import exported_onnx
 
     inputs = {name: value.numpy() for name, value in built.inputs.items()}
@@ -23,6 +21,15 @@ def write(case: Case, built: Built, folder: Path) -> None:
     exported_onnx.export(built.module, built.inputs, plain)
     if plain != path:
         exported_onnx.derive(case.file, plain, path, inputs)
+    return path
+
+
+def write(case: Case, built: Built, folder: Path) -> None:
+    """Writes ``file.onnx``, and instead of torch's results those of ONNX Runtime, which computes each operator as it stands."""
+    import onnxruntime
+
+    path = write_model(case, built, folder)
+    inputs = {name: value.numpy() for name, value in built.inputs.items()}
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from benchmark.comparison.cases import Case
-from benchmark.comparison.peers.relaxir import made, weights_as
+from benchmark.comparison.peers.relaxir import made, module_of, weights_as
 from benchmark.comparison.reference import measured
 
 import relaxir as rx
@@ -106,9 +106,9 @@ class CasePrediction:
 
 
 def predict_case(case: Case, target: str) -> CasePrediction:
-    """A case by name; imports torch."""
+    """A case by name; imports torch, and for ONNX files what exports and quantizes them."""
     start = time.process_time()
-    built, module, _ = made(case)
+    built, module, _ = (case.make(), module_of(case), None) if case.file else made(case)
     _, work = measured(case, case.make())
     launches = predict(module, built.inputs, target, weights_as(case))
     limit, bound = limit_of(work, case.weights, CudaTarget.parse(target).architecture)

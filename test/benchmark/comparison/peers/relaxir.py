@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ import torch
 import relaxir as rx
 from relaxir.weights.arrays import to_numpy
 
+from .. import onnx_file
 from ..cases import Built, Case
 from . import Loaded, inputs_of
 from .torch_eager import in_bf16
 
-__all__ = ["imported", "load", "made", "weights_as"]
+__all__ = ["imported", "load", "made", "module_of", "weights_as"]
 
 
 def load(case: Case, folder: Path, threads: int, activations: str | None = None) -> Loaded:
@@ -46,9 +48,17 @@ def made(case: Case) -> tuple[Built, rx.Module, dict[str, np.ndarray]]:
     return built, *(_narrow(case, built) if case.layers else imported(built))
 
 
+def module_of(case: Case) -> rx.Module:
+    """The module of a case, of an ONNX file, too; what its weights are does not matter."""
+    if not case.file:
+        return made(case)[1]
+    with tempfile.TemporaryDirectory() as folder:
+        return rx.from_onnx(onnx_file.write_model(case, case.make(), Path(folder)))
+
+
 def weights_as(case: Case) -> str | None:
-    """What ``relaxir.compile`` is to store the weights as."""
-    return case.weights if not case.layers and case.weights not in ("f32", "bf16") else None
+    """What ``relaxir.compile`` is to store the weights as; a file says it itself."""
+    return case.weights if not (case.layers or case.file) and case.weights not in ("f32", "bf16") else None
 
 
 def _arrays(result: Any) -> list[np.ndarray]:
