@@ -11,7 +11,7 @@ import pytest
 from end_to_end.test_ops import FLOAT, INTEGER, Case, check, module_of
 
 import relaxir as rx
-from relaxir.dialect.dtypes import numpy_dtype
+from relaxir.dialect.dtypes import dtype_name, numpy_dtype
 from relaxir.dialect.relax import Relax
 from support.emulated_cuda import agrees
 
@@ -112,3 +112,35 @@ def test_threads_without_a_piece_of_a_tile_read_nothing_outside() -> None:
     executable.bind(executable.prepare({"w": w}))
     (want,) = rx.evaluate(module, "main", x, weights={"w": w})
     np.testing.assert_array_equal(np.asarray(executable(x)), np.asarray(want))
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_ops_that_passes_make(target: str) -> None:
+    """Those that the sweep leaves out, as passes for CPUs make them: a module for another target may come with any."""
+    b, rng = rx.Builder(), np.random.default_rng(0)
+    given = {
+        "x": rng.standard_normal((3, 5)).astype(np.float32), "codes": rng.integers(0, 256, (7, 9)).astype(np.uint8),
+        "table": rng.standard_normal(256).astype(np.float32),
+        "nibbles": rng.integers(0, 16, (5, 18)).astype(numpy_dtype("ui4")),
+        "low": rng.integers(0, 1 << 32, (2, 5, 3), np.uint32), "high": rng.integers(0, 1 << 32, (2, 3, 3), np.uint32),
+        "image": rng.integers(0, 256, (2, 7, 6, 4), np.uint8), "zero": np.array(200, np.uint8),
+        "filters": rng.integers(-128, 128, (3, 2, 4, 16)).astype(np.int8),
+    }  # fmt: skip
+    with b.function("main"):
+        v = {name: b.input(name, array.shape, dtype_name(array.dtype)) for name, array in given.items()}
+        words = b.pack_nibbles(v["nibbles"], axis=1, dtype="ui32")
+        attrs = {"strides": [2, 1], "padding": [1, 0, 2, 1], "data_layout": "NHWC"}
+        packed = b.pack_weight(b.reshape(v["filters"], (24, 16)), layout="tile 8, rows 4")
+        b.output(
+            b.bitcast(v["x"], dtype="i32"),
+            b.look_up(v["codes"], v["table"]),
+            words,
+            b.unpack_nibbles(words, axis=1, dtype="ui4", size=18),
+            b.unpack_planes(v["low"], v["high"], layout="tile 3, rows 8, u2x16", size=40),
+            b.quantized_conv2d(v["image"], v["filters"], v["zero"], **attrs, kernel_layout="HWIO"),
+            b.packed_quantized_conv2d(
+                v["image"], packed, v["zero"], layout="tile 8, rows 4", channels=16, kernel_size=[3, 2], strides=[2, 1],
+                padding=[1, 0, 2, 1],
+            ),
+        )  # fmt: skip
+    agrees(b.build(), *given.values(), target=target)
