@@ -12,10 +12,13 @@ from end_to_end.test_backends import PRODUCT, TAKE
 from end_to_end.test_cuda_checks import on_device
 from end_to_end.test_quantized import model, weights
 from end_to_end.test_state import STEP, at, rows
+from end_to_end.test_targets import RUNTIME
 
 import relaxir as rx
+from relaxir.lowering.archive import members
 from relaxir.tools import cli
 from relaxir.weights import write_safetensors
+from support.object_files import undefined_symbols
 from support.stage_modules import LOOP
 
 TARGET = "cuda:sm_80"
@@ -91,6 +94,14 @@ def test_an_artifact_loads_and_prepares_without_a_gpu(tmp_path: Path) -> None:
     loaded.save(tmp_path / "again.relax")
     again = rx.load(tmp_path / "again.relax", device="emulated")
     np.testing.assert_array_equal(again.bind(tmp_path / "p.safetensors")(x), loaded(x))
+
+
+def test_host_code_needs_no_symbol_of_cudas() -> None:
+    """Functions of the driver come in the table that entries are given: what is deployed needs libcuda alone."""
+    executable = rx.compile(rx.Module.parse(PRODUCT), TARGET)
+    objects = members(executable._object_code).values()
+    undefined = {symbol for code in objects for symbol in undefined_symbols(code)}
+    assert not [s for s in undefined if not RUNTIME.fullmatch(s)]
 
 
 def test_weights_may_be_bound_again() -> None:
