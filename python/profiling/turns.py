@@ -67,11 +67,12 @@ def timed_in_turns(calls: Mapping[str, Call], seconds: float) -> list[TimedCalls
 
 
 def _turn(call: Call) -> list[float]:
-    found = list[float]()
-    while sum(found) < _TURN:
+    found, total = list[float](), 0.0
+    while total < _TURN:
         begin = time.perf_counter()
         call()
         found.append(time.perf_counter() - begin)
+        total += found[-1]
     return found
 
 
