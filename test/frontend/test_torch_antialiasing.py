@@ -17,12 +17,9 @@ from support import models  # noqa: E402
 #: Sizes of images, and those wanted: smaller, larger, the same along an axis, by factors.
 SIZES = [
     ((20, 31), (7, 4)),
-    ((5, 6), (3, 9)),
-    ((4, 4), (4, 8)),
-    ((9, 9), (1, 1)),
-    ((1, 3), (5, 2)),
-    ((10, 12), (0.5, 0.37)),
-    ((10, 12), (2.0, 1.5)),
+    ((4, 5), (4, 9)),
+    ((1, 9), (5, 1)),
+    ((10, 12), (0.5, 1.5)),
 ]
 
 
