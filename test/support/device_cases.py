@@ -142,6 +142,16 @@ def rms_norm(width: int) -> Build:
     return lambda b: b.output(b.rms_norm(b.input("x", ("n", width), "bf16"), b.weight("w", (width,), "bf16"), axes=[-1]))
 
 
+def layer_norm(size: int, width: int) -> Build:
+    """Over the channels of an image, in f32."""
+
+    def build(b: Builder) -> None:
+        x = b.input("x", (1, size, size, width))
+        b.output(b.layer_norm(x, *(b.weight(name, (width,), "f32") for name in ("gain", "bias")), axes=[-1]))
+
+    return build
+
+
 def gate(width: int) -> Build:
     """``silu(gate) * up`` in bf16."""
 
@@ -229,6 +239,7 @@ CASES = {
     "row-float8-blocks": Case(product_of_blocks(1, _HIDDEN, _INNER)),
     "softmax": Case(softmax(_HIDDEN)),
     "rms-norm": Case(rms_norm(_HIDDEN)),
+    "layer-norm": Case(layer_norm(28, 192)),
     "gate": Case(gate(_INNER)),
     "attention": Case(attention(_HEADS, _HIDDEN // _HEADS)),
     "attention-64": Case(attention(12, 64)),
