@@ -14,6 +14,7 @@ import relaxir as rx
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.context import new_context
 from relaxir.dialect.passes import manager
+from relaxir.dialect.passes.base import Pass
 from relaxir.runtime.executable import Executable
 from relaxir.tools import relax_opt
 
@@ -118,3 +119,19 @@ def test_dialects_that_are_seldom_used_come_with_what_has_them() -> None:
     assert str(module.run("gpu.module(cse)")) == str(module)
     assert manager.build("spirv.module(cse)", context).anchor == "builtin.module"
     assert context.is_dialect_loaded("spirv")
+
+
+def test_passes_of_other_packages_may_make_ops_of_any_dialect() -> None:
+    with new_context() as context:
+        manager.Pipeline().add_pass(_OfAnotherPackage())
+        assert context.is_dialect_loaded("spirv")
+    with new_context() as context:
+        manager.build("relax-lift-transform-params", context)
+        assert not context.is_dialect_loaded("spirv")
+
+
+class _OfAnotherPackage(Pass):
+    name = "other-pass"
+
+    def run(self, op: ir.Operation) -> None:
+        del op

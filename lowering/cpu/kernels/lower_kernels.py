@@ -77,6 +77,8 @@ def lower_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], target: T
     """
     as_generic(module, chosen)
     others: tuple[Template, ...] = load(KERNELS)
+    if others:  # they may make ops of any dialect
+        module.context.load_all_available_dialects()
     taken = set[str]()
     for function in chosen:
         if any(lower(function, target) for lower in others):
