@@ -10,8 +10,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 os.environ["RELAXIR_CACHE_DIR"] = "off"
+# How long an example takes says how busy the machine is.
+settings.register_profile("relaxir", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("relaxir")
 # Tests run side by side: threads of one would wait for those of another at the end of every loop.
 for threads in ("RELAXIR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")

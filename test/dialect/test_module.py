@@ -137,7 +137,7 @@ def test_unwritable_place(tmp_path: Path):
         ("module {\n" * 3000 + "}" * 3000, f"f.mlir: expected at most {MAX_NESTING} levels of nesting, got 3000"),
         ("[ -> " * 3000, f"f.mlir: expected at most {MAX_NESTING} levels of nesting, got 3000"),
         ("return %0#2147483648 : f32", "f.mlir: expected a result that an op has, got %0#2147483648"),
-        (f"return %a#{'9' * 5000} : f32", f"f.mlir: expected a result that an op has, got %a#{'9' * 5000}"),
+        (f"return %a#{'9' * 5000} : f32", f"f.mlir: {'expected a result that an op has, got %a#':9<3000} ... {'9' * 800}"),
     ],
 )  # fmt: skip
 def test_no_text(text: object, message: str):

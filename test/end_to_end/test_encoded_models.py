@@ -327,9 +327,10 @@ def test_what_is_prepared_is_encoded_as_what_was_compiled_for(tmp_path: Path, ot
         exe.prepare(tmp_path / "b")
 
 
-def test_experts_of_four_bit_floats(tmp_path: Path) -> None:
-    """Matrices of several experts in one weight stay four bits in memory."""
-    tensors, weight = write.mxfp4(np.random.default_rng(2), 3, 40, 64)
+@pytest.mark.parametrize("columns", [40, 64])
+def test_experts_of_four_bit_floats(columns: int, tmp_path: Path) -> None:
+    """Matrices of several experts in one weight stay four bits in memory, in whole panels of columns."""
+    tensors, weight = write.mxfp4(np.random.default_rng(2), 3, columns, 64)
     write_safetensors(tmp_path / "model.safetensors", {f"e{e}": t for e, t in tensors.items()})
     (tmp_path / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "mxfp4"}}))
     b = rx.Builder()
@@ -337,7 +338,8 @@ def test_experts_of_four_bit_floats(tmp_path: Path) -> None:
         b.output(b.matmul(b.input("x", (3, "n", 64)), b.weight("e", weight.shape)))
     exe = rx.compile(b.build(), checkpoint=tmp_path)
     exe.bind(exe.prepare(tmp_path))
-    assert sum(w.array.nbytes for w in exe.manifest.prepared_weights.values()) == weight.size * (4 + 8 / 32) / 8
+    size = sum(w.array.nbytes for w in exe.manifest.prepared_weights.values())
+    assert weight.size * (4 + 8 / 32) / 8 <= size <= 3 * 64 * 64 * (4 + 8 / 32) / 8
     x = np.random.default_rng(1).standard_normal((3, 5, 64), np.float32)
     bound = 64 * np.finfo(np.float32).eps * (np.abs(x) @ np.abs(weight))
     assert (np.abs(exe(x) - x @ weight) <= bound).all()

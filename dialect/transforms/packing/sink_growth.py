@@ -234,8 +234,10 @@ def _concatenated(op: Concat, left: _Growth, right: _Growth) -> list[ir.Value] |
     """One growth of both tensors, when they grow alike."""
     result = TensorInfo.of(op.results[0])
     axis = normalize_axis(op.axis, result.rank)
+    if left.kind != right.kind:
+        return None
     pairs = list(zip(left.parameters, right.parameters, strict=True))
-    if left.kind != right.kind or not all(_alike(p, q, axis, result.rank) for p, q in pairs):
+    if not all(_alike(p, q, axis, result.rank) for p, q in pairs):
         return None
     sizes = [TensorInfo.of(v).shape[axis] for v in op.operands]
     if left.parameters and not all(isinstance(size, int) for size in sizes):

@@ -77,6 +77,7 @@ class DeviceArray:
         """A copy in host memory. Raises RelaxError when a check of values failed in the call that computed it."""
         found = aligned_empty(self.dtype, self.shape)
         with self.device.current():
+            self._wait()  # what a check has found comes first
             self.device.download(self.address, found, self.stream)
             self._wait()
         return found
