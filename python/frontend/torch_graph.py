@@ -6,7 +6,7 @@ import os
 import re
 import types
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import sympy
 import torch
@@ -248,6 +248,10 @@ class _Cache(fx_importer.ContextCache):
 
     def get_node_location(self, node: torch.fx.Node) -> ir.Location:
         return _source_location(node, self._c)
+
+    def value_info_to_type(self, val: Any, **options: Any) -> ir.Type:
+        """As torch-mlir's, for lists of tensors from files of programs, too, where they are tuples."""
+        return super().value_info_to_type(list(cast("Any", val)) if isinstance(val, tuple) else val, **options)
 
     def symbol_name(self, symbol: sympy.Symbol) -> str:
         return self._names.get(str(symbol), str(symbol))

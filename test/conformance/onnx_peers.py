@@ -14,8 +14,6 @@ import argparse
 import json
 import os
 import random
-import select
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -52,50 +50,6 @@ def _worker(peer: str) -> None:
         print(json.dumps(outcome(peer, found[line.strip()])), file=answers)
 
 
-class _Peer:
-    """The process of one of them."""
-
-    def __init__(self, name: str, python: str):
-        self._command = [python, str(Path(__file__).resolve()), "--worker", name]
-        self._child: subprocess.Popen[str] | None = None
-
-    def ask(self, test: str) -> tuple[str, str]:
-        """The outcome of a test."""
-        if self._child is None:
-            self._child = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            )
-            if not self._line(_START):
-                self.close()
-                raise SystemExit(f"expected a process that starts, got none of {' '.join(self._command)}")
-        assert self._child.stdin is not None
-        self._child.stdin.write(test + "\n")
-        self._child.stdin.flush()
-        line = self._line(_LIMIT)
-        if line:
-            return tuple(json.loads(line))
-        code = self._child.poll()
-        self.close()
-        return ("late", f"no result in {_LIMIT} s") if code is None else ("died", f"the process ended with {code}")
-
-    def _line(self, seconds: float) -> str:
-        """What it says next; nothing where it ended, or says nothing for so long."""
-        assert self._child is not None
-        assert self._child.stdout is not None
-        if not select.select([self._child.stdout], [], [], seconds)[0]:
-            return ""
-        line = self._child.stdout.readline()
-        if not line:
-            self._child.wait()
-        return line
-
-    def close(self) -> None:
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait()
-            self._child = None
-
-
 def _kept(path: Path) -> dict[tuple[str, str], tuple[str, str]]:
     lines = path.read_text().splitlines() if path.exists() else []
     rows = [json.loads(line) for line in lines]
@@ -127,12 +81,15 @@ def main() -> None:
     if options.worker:
         _worker(options.worker)
         return
+    from conformance.peer_process import PeerProcess
+
     names = sampled(options.sample, options.seed)
     found = _kept(options.results)
     options.results.parent.mkdir(parents=True, exist_ok=True)
     with options.results.open("a") as file:
         for name in options.peers:
-            peer = _Peer(name, sys.executable if name == "relaxir" else options.peers_python)
+            python = sys.executable if name == "relaxir" else options.peers_python
+            peer = PeerProcess([python, str(Path(__file__).resolve()), "--worker", name], _START, _LIMIT)
             for test in names:
                 if (name, test) in found:
                     continue

@@ -401,6 +401,19 @@ def test_a_saved_program_imports_as_well(tmp_path):
     np.testing.assert_allclose(got[0], model.eager(inputs)[0], rtol=1e-5, atol=1e-6)
 
 
+class _Parts(torch.nn.Module):
+    def forward(self, x):
+        return x.split_with_sizes([1, 4, 0])
+
+
+def test_a_list_of_tensors_in_a_saved_program(tmp_path):
+    x = torch.randn(5, 3)
+    torch.export.save(torch.export.export(_Parts(), (x,)), tmp_path / "parts.pt2")  # the file makes a tuple of it
+    executable = relaxir.compile(tmp_path / "parts.pt2", cache=False)
+    for got, wanted in zip(executable(x), x.split_with_sizes([1, 4, 0]), strict=True):
+        assert torch.equal(got, wanted)
+
+
 def test_files_instead_of_programs_and_modules(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     model = models.mlp()
