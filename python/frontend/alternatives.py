@@ -44,7 +44,17 @@ _ALTERNATIVES = {
 }
 
 
-def alternative(operator: str) -> str | None:
-    """What to write instead of an operator of torch (``aten.nonzero``, ``aten.index.Tensor``); None when nothing is known."""
+#: Of what has no form in real numbers.
+_REAL = (
+    "torch.view_as_real(x) as input and result, and torch.view_as_complex(x) inside, for what adds, multiplies and transforms"
+)
+
+
+def alternative(operator: str, reason: str = "") -> str | None:
+    """What to write instead of an operator of torch (``aten.nonzero``, ``aten.index.Tensor``), refused for a reason; None when
+    nothing is known.
+    """
+    if "real numbers" in reason:
+        return _REAL
     namespace, _, rest = operator.partition(".")
     return _ALTERNATIVES.get(rest.split(".")[0]) if namespace == "aten" else None

@@ -35,6 +35,7 @@ from .torch_grids import grid_sampling
 from .torch_op import HANDLERS
 from .torch_program import Program, Returned
 from .torch_resampling import linear_resampling
+from .torch_strided import WRITTEN, strided_as_indices
 from .torch_subgraphs import import_higher_order
 from .torch_values import ALIKE, EXTREME, EXTREMES, KIND, SIZES, SYMBOL, SYMBOLS
 from .torch_warnings import without_warnings
@@ -156,7 +157,7 @@ def import_graph(
     """A module with one function in the torch dialect.
 
     Args:
-        exported: an ExportedProgram, decomposed or plain, or another graph; it is not changed, and no weight is read.
+        exported: an ExportedProgram, decomposed or plain, or another graph; no weight is read.
         program: its signature. Arguments are in that order, results too.
         names: names for symbols of the graph.
         context: where the module is made; gets the torch dialect.
@@ -169,6 +170,7 @@ def import_graph(
     """
     dialect_module("torch").register_dialect(context)
     importer = _Importer(context=context, graph_node_importer_cls=_NodeImporter)
+    strided_as_indices(exported.graph)
     placeholders = {n.name: n for n in exported.graph.nodes if n.op == "placeholder"}
     importer.aliases = {alias: placeholders[canonical] for alias, canonical in program.aliases.items()}
     importer._cc = _Cache(context, names)
@@ -464,6 +466,8 @@ def _first_line(error: Exception) -> str:
 
 def _operator_of(node: torch.fx.Node) -> str:
     """The operator's name; that of the inner one for an operator with effects, which torch wraps."""
+    if WRITTEN in node.meta:
+        return node.meta[WRITTEN]
     is_wrapped = node.target is torch.ops.higher_order.with_effects
     return operator_name(node.args[1] if is_wrapped else node.target)
 

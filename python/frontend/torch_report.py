@@ -58,7 +58,7 @@ class UnsupportedError(RelaxError):
         lines = [f"expected operators that have a relax form, got {len(report.found)} that cannot be imported"]
         for (operator, reason), places in report.found.items():
             lines += [f"  {len(places)} x {operator}: {reason}", *_place_lines(places)]
-            instead = alternative(operator)
+            instead = alternative(operator, reason)
             lines += [f"      instead: {instead}"] if instead else []
         lines += [f"  or: {remedy}" for remedy in self.remedies]
         first = next(iter(report.found.values()))[0][0]

@@ -32,7 +32,7 @@ from .torch_op import HANDLERS, TorchOp, UnmappedError
 from .torch_outline import Outliner, UntrustedError
 from .torch_report import ImportReport
 from .torch_subgraphs import GRAPH
-from .torch_types import is_number, is_tensor_list
+from .torch_types import is_number, is_tensor_list, tensor_shape
 from .torch_values import ALIKE, KIND, SYMBOL, Values, number_dtype, op_key
 
 __all__ = ["convert_modules"]
@@ -135,15 +135,25 @@ class _Function:
 
     def _argument_type(self, index: int) -> ir.Type:
         argument = self.arguments[index]
+        name = self.attributes[index].get(NAME)
+        what = f"argument '{ir.StringAttr(name).value}'" if name else f"argument {index}"
+        shape = tensor_shape(argument.type)
+        if shape is None:
+            raise RelaxError(f"{what}: expected a value tensor, got {argument.type}", self.source.location)
         try:
             info = self.values.declared(argument)
-            if info is None:
-                raise RelaxError(f"expected a value tensor, got {argument.type}")
+            assert info is not None
+            return info.type
         except RelaxError as error:
-            name = self.attributes[index].get(NAME)
-            what = f"'{ir.StringAttr(name).value}'" if name else str(index)
-            raise RelaxError(f"argument {what}: {error.args[0]}", self.source.location) from None
-        return info.type
+            self.report.add(what, error.args[0], self._first_use(argument))
+            self.unusable.add(argument)
+            return TensorInfo(self.values.shapes.get(argument, shape), ir.F32Type.get()).type
+
+    def _first_use(self, argument: ir.Value) -> ir.Location:
+        """Where the first operator reads an argument; arguments have no line of their own."""
+        users = {use.owner.operation for use in argument.uses}
+        found = next((op for op in self.operations if op in users and op.name != "torch.bind_symbolic_shape"), None)
+        return self.source.location if found is None else found.location
 
     def _bind_arguments(self, block: ir.Block) -> None:
         for old, new, attributes in zip(self.arguments, block.arguments, self.attributes, strict=True):

@@ -10,7 +10,7 @@ from ..dialect.errors import RelaxError
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim
 
-__all__ = ["affine_dims", "common_dtype", "is_number", "is_tensor_list", "tensor_info"]
+__all__ = ["affine_dims", "common_dtype", "is_number", "is_tensor_list", "tensor_info", "tensor_shape"]
 
 _VTENSOR = re.compile(r"^!torch\.vtensor<\[([^]]*)\],([^,>]+(?:<[^>]*>)?)>$")
 _NUMBERS = ("!torch.int", "!torch.float", "!torch.bool", "!torch.number", "!torch.none", "!torch.str", "!torch.Device",
@@ -24,11 +24,14 @@ def tensor_info(type_: ir.Type) -> TensorInfo | None:
     Raises:
         RelaxError: the element type is one that relax does not compute with, such as complex numbers.
     """
+    shape = tensor_shape(type_)
+    return None if shape is None else TensorInfo(shape, _dtype(_VTENSOR.sub(r"\2", str(type_))))
+
+
+def tensor_shape(type_: ir.Type) -> tuple[int | None, ...] | None:
+    """The shape of a ``!torch.vtensor`` of any elements; None for another type."""
     found = _VTENSOR.match(str(type_))
-    if found is None:
-        return None
-    shape = tuple(None if d.strip() == "?" else int(d) for d in found[1].split(",") if d.strip())
-    return TensorInfo(shape, _dtype(found[2]))
+    return None if found is None else tuple(None if d.strip() == "?" else int(d) for d in found[1].split(",") if d.strip())
 
 
 def is_number(type_: ir.Type) -> bool:

@@ -45,12 +45,27 @@ REFUSED = {
     "tokens of effects": (torch.linalg.inv, {
         "aten.linalg_inv_ex: no relax form", "aten._linalg_check_errors: no relax form of a higher-order operator",
     }),
+    "views of memory outside": (lambda x: x.as_strided((3, 4), (8, 2)), {"aten.as_strided: indexes outside the base tensor"}),
     "sparse": (lambda x: x.to_sparse().to_dense(), {"aten._to_sparse: no relax form"}),
     "numbers of tensors": (lambda x: functional.leaky_relu(x, x.sum().item()), {
         "expected a number known at import, got one computed by aten.Float",
     }),
     "two at once": (lambda x: torch.special.i0(x + torch.rand(4, 4)), {"aten.i0: no relax form", f"aten.rand: {UNKNOWN}"}),
 }  # fmt: skip
+
+
+def test_complex_inputs_are_in_the_report_with_the_line_that_reads_them():
+    def function(x, y):
+        return torch.view_as_real(x), torch.special.i0(y)
+
+    error = refusal(function, torch.randn(4, dtype=torch.complex64), torch.ones(3))
+    reasons = (
+        "argument 'args_0': expected tensors of real numbers",
+        "instead: torch.view_as_real(x)",
+        "aten.i0: no relax form",
+    )
+    assert all(reason in str(error) for reason in reasons), str(error)
+    assert str(error).count("      at /") == str(error).count("test_torch_errors.py:") - 1 == 2
 
 
 @pytest.mark.parametrize("name", REFUSED)

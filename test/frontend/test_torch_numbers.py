@@ -117,6 +117,7 @@ def test_imported_integers(dtype):
         "floor_divide": lambda x, y: x // divisor(y),
         "fmod": lambda x, y: torch.fmod(x, divisor(y)),
         "remainder": lambda x, y: x % divisor(y), "left": lambda x, y: x << y, "right": lambda x, y: x >> y,
+        "of_numbers": lambda x, y: (3 << y) + (100 >> y),
         "trunc": lambda x, y: torch.div(x, divisor(y), rounding_mode="trunc"), "pow": lambda x, y: x ** (y & 15),
         "and": lambda x, y: x & y, "not": lambda x, y: ~x, "clamp": lambda x, y: x.clamp(2, 9), "float": lambda x, y: x.float(),
         "less": lambda x, y: x < y, "to_int8": lambda x, y: x.to(torch.int8), "logical": torch.logical_xor,

@@ -41,6 +41,7 @@ _BINARY: dict[str, type[EffectOp]] = {
     "bitwise_xor.Tensor": ops.BitwiseXor, "bitwise_xor.Scalar": ops.BitwiseXor, "bitwise_left_shift.Tensor": ops.LeftShift,
     "bitwise_left_shift.Tensor_Scalar": ops.LeftShift, "bitwise_right_shift.Tensor": ops.RightShift,
     "bitwise_right_shift.Tensor_Scalar": ops.RightShift, "__lshift__.Tensor": ops.LeftShift,
+    "bitwise_left_shift.Scalar_Tensor": ops.LeftShift, "bitwise_right_shift.Scalar_Tensor": ops.RightShift,
     "__lshift__.Scalar": ops.LeftShift, "__rshift__.Tensor": ops.RightShift, "__rshift__.Scalar": ops.RightShift,
 }  # fmt: skip
 
