@@ -133,8 +133,8 @@ SORT = "relax.sort"
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
 #: Written by linalg/contraction; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
 #: fusion/weight_prologue, cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels,
-#: kernels/structure/nest, cpu/merge_kernels, cuda/kernels/plan_cuda_kernels, cuda/kernels/product_group, cuda/kernels/rows,
-#: cuda/kernels/elementwise, cuda/kernels/outer_sums, cuda/kernels/transpose.
+#: cpu/kernels/windows/shape, kernels/structure/nest, cpu/merge_kernels, cuda/kernels/plan_cuda_kernels,
+#: cuda/kernels/product_group, cuda/kernels/rows, cuda/kernels/elementwise, cuda/kernels/outer_sums, cuda/kernels/transpose.
 CONTRACTION = "relax.contraction"
 
 #: On a contraction whose right-hand side is packed: how, ``tile 32, rows 2``.
@@ -174,11 +174,11 @@ INTEGRAL = "relax.integral"
 WRITABLE = "bufferization.writable"
 
 #: On an operation on buffers, a string: the plan of its kernel, which may be edited. For CPUs two write it, one on contractions
-#: and one on others, as lines of different fields (``contraction_plan``, ``nest_plan``), for GPUs one on products
-#: (``cuda/kernels/products/plan``, ``cuda/kernels/products/warpgroup_plan``, ``cuda/kernels/matvec/plan``).
+#: and one on others, as lines of different fields (``contraction_plan``, ``nest_plan``, ``windows/plan``), for GPUs one on
+#: products (``cuda/kernels/products/plan``, ``cuda/kernels/products/warpgroup_plan``, ``cuda/kernels/matvec/plan``).
 #: Written by cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cuda/kernels/plan_cuda_kernels; read by
-#: cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cuda/kernels/products/template,
-#: cuda/kernels/matvec/template.
+#: cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/windows/plan,
+#: cuda/kernels/products/template, cuda/kernels/matvec/template.
 PLAN = "relax.plan"
 
 #: On a module, a string: the GPU that its entries run on, ``cuda:sm_80``.

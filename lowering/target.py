@@ -111,6 +111,22 @@ class Target:
         """The instruction for products of bytes, or of bytes that are widened to i16, if there is one."""
         return self._first(_INT8_DOTS)
 
+    @property
+    def quad_dots(self) -> dict[int, Dot]:
+        """The instructions for products of four neighbouring bytes by the bytes of their vectors; none where it has pairs."""
+        dot = self.int8_dot
+        if dot is None or dot.rows != 4:
+            return {}
+        name, _, bits = dot.name.rpartition(".")
+        if not bits.isdecimal():
+            return {self.vector_bits // 8: dot}
+        return {b // 8: replace(dot, name=f"{name}.{b}") for b in (512, 256, 128) if b <= self.vector_bits}
+
+    @property
+    def masks_bytes(self) -> bool:
+        """Whether one instruction reads or writes some bytes of a vector; where not, LLVM takes a branch for each."""
+        return self.has("avx512bw")
+
     def _first(self, dots: Sequence[_DotOf]) -> Dot | None:
         architecture = _architecture(self.triple)
         fitting = (d for d in dots if (d.architecture, d.vector_bits) == (architecture, self.vector_bits))

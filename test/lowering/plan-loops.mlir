@@ -69,3 +69,25 @@ func.func @rows(%x: memref<64x1000xf32>, %y: memref<64xf32>) attributes {relax.r
   }
   return
 }
+
+// Windows of bytes, a filter for each channel: four rows of the image are multiplied by one instruction, where there is one.
+// CHECK-LABEL: @windows(
+// CHECK: relax.plan = "channels=64 rows=2 pixels=3 share=4"
+// SSE-LABEL: @windows(
+// SSE: relax.plan = "order=
+#window = affine_map<(n, y, x, c, i, j) -> (n, y + i, x + j, c)>
+#filter = affine_map<(n, y, x, c, i, j) -> (i, j, 0, c)>
+#sums = affine_map<(n, y, x, c, i, j) -> (n, y, x, c)>
+func.func @windows(%x: memref<1x18x20x80xi8>, %w: memref<3x3x1x80xi8>, %y: memref<1x16x18x80xi32>) {
+  linalg.generic {indexing_maps = [#window, #filter, #sums],
+                  iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : memref<1x18x20x80xi8>, memref<3x3x1x80xi8>) outs(%y : memref<1x16x18x80xi32>) {
+  ^bb0(%a: i8, %b: i8, %total: i32):
+    %0 = arith.extui %a : i8 to i32
+    %1 = arith.extsi %b : i8 to i32
+    %2 = arith.muli %0, %1 : i32
+    %3 = arith.addi %total, %2 : i32
+    linalg.yield %3 : i32
+  }
+  return
+}

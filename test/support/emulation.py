@@ -273,13 +273,15 @@ def _neighbours(stem: str, lanes: int, count: int, kinds: tuple[str, str], argum
 
 _VALUE = r"(?P<x>[%\w.]+|splat \([^)]*\)|<[^>]*>)"
 _PMADDWD = r"(?:sse2\.pmadd\.wd|avx2\.pmadd\.wd|avx512\.pmaddw\.d\.512)"
+# Constants are splats in parentheses of their own.
+_ARGUMENTS = r"\((?P<arguments>(?:[^()]|\([^()]*\))*)\)"
 _INSTRUCTIONS: tuple[tuple[str, Callable[[re.Match[str]], _Call]], ...] = (
     (rf"fptrunc <(?P<count>\d+) x float> {_VALUE} to <\d+ x bfloat>", _rounded),
     (rf"fpext <(?P<count>\d+) x bfloat> {_VALUE} to <\d+ x float>", _widened),
-    (r"call <\d+ x float> @llvm\.x86\.avx512bf16\.dpbf16ps\.(?P<bits>\d+)\((?P<arguments>[^()]*)\)", _bf16_pairs),
-    (r"call <4 x float> @llvm\.aarch64\.neon\.bfdot\.v4f32\.v8bf16\((?P<arguments>[^()]*)\)", _neon_pairs),
-    (r"call <\d+ x float> @llvm\.x86\.avx512\.mask\.scalef\.ps\.(?P<bits>\d+)\((?P<arguments>[^()]*)\)", _scaled),
-    (r"call <\d+ x i32> @llvm\.x86\.avx512\.vpdpbusd\.(?P<bits>\d+)\((?P<arguments>[^()]*)\)", _byte_quads),
-    (r"call <4 x i32> @llvm\.aarch64\.neon\.sdot\.v4i32\.v16i8\((?P<arguments>[^()]*)\)", _signed_quads),
-    (rf"call <(?P<lanes>\d+) x i32> @llvm\.x86\.{_PMADDWD}\((?P<arguments>[^()]*)\)", _i16_pairs),
+    (rf"call <\d+ x float> @llvm\.x86\.avx512bf16\.dpbf16ps\.(?P<bits>\d+){_ARGUMENTS}", _bf16_pairs),
+    (rf"call <4 x float> @llvm\.aarch64\.neon\.bfdot\.v4f32\.v8bf16{_ARGUMENTS}", _neon_pairs),
+    (rf"call <\d+ x float> @llvm\.x86\.avx512\.mask\.scalef\.ps\.(?P<bits>\d+){_ARGUMENTS}", _scaled),
+    (rf"call <\d+ x i32> @llvm\.x86\.avx512\.vpdpbusd\.(?P<bits>\d+){_ARGUMENTS}", _byte_quads),
+    (rf"call <4 x i32> @llvm\.aarch64\.neon\.sdot\.v4i32\.v16i8{_ARGUMENTS}", _signed_quads),
+    (rf"call <(?P<lanes>\d+) x i32> @llvm\.x86\.{_PMADDWD}{_ARGUMENTS}", _i16_pairs),
 )

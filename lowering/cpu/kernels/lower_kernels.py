@@ -44,6 +44,7 @@ from .nest.plan_loops import checked_nest_plan
 from .nest.row_kernels import lower_rows
 from .nest.streaming import StreamedLoops
 from .nest.transposed_loops import TiledLoops
+from .windows.kernel import lower_windows
 
 __all__ = ["LowerKernels", "Template", "lower_kernels"]
 
@@ -98,6 +99,8 @@ def _lower_function(function: func.FuncOp, target: Target) -> None:
         lower_to_plain_loops(function)
         return
     emitter = Emitter(block, target.openmp)
+    if lower_windows(found, emitter, target):
+        return
     if ROWS in function.attributes:
         lower_rows(found, ir.IntegerAttr(function.attributes[ROWS]).value, emitter, target)
         return

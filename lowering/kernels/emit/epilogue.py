@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from ....dialect.bindings import ir
-from ..structure.match import Contraction, MatchedGroup, plain_dims
+from ..structure.match import MatchedGroup, plain_dims
 from ..structure.nest import Nest
 from .emitter import Emitter
 from .memory import Lanes, Memory, Point
 from .scalar_body import Body, Environment
 
-__all__ = ["Epilogue"]
+__all__ = ["Epilogue", "Summed"]
+
+
+class Summed(Protocol):
+    """Sums whose loop over ``n`` runs in vectors."""
+
+    @property
+    def nest(self) -> Nest:
+        """All loops."""
+        ...
+
+    @property
+    def n(self) -> int:
+        """The loop over neighbours of the result."""
+        ...
 
 
 class Epilogue:
     """Builds first and last values of the sums of one contraction, vector by vector."""
 
-    def __init__(self, contraction: Contraction, epilogue: Nest | None, group: MatchedGroup, emitter: Emitter, memory: Memory):
+    def __init__(self, contraction: Summed, epilogue: Nest | None, group: MatchedGroup, emitter: Emitter, memory: Memory):
         self.contraction, self.epilogue, self.group = contraction, epilogue, group
         self.emitter, self.memory = emitter, memory
         self.output = contraction.nest.outputs[0]

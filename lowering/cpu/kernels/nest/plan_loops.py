@@ -15,7 +15,7 @@ its operation. What is part of a contraction's kernel has none of its own, nor h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -33,6 +33,8 @@ from ....lowering_pass import LoweringPass
 from ....marks import CONTRACTION, KERNEL, PLAN, ROWS
 from ....set_target import target_of
 from ....target import Target
+from ..windows.plan import WindowPlan, checked_window_plan
+from ..windows.shape import find_windows
 from .nest_plan import NestPlan, check_plan, parse_plan
 from .plain_loops import has_template
 from .vector_plan import make_plan
@@ -61,10 +63,14 @@ class PlanLoops(LoweringPass):
             report.change(KernelSection, lambda section: section.with_plans(plans))
 
 
-def plans_of_loops(function: func.FuncOp, target: Target) -> Iterator[NestPlan]:
+def plans_of_loops(function: func.FuncOp, target: Target) -> Iterator[NestPlan | WindowPlan]:
     """Writes plans on the other operations of a function, and yields them. Raises RelaxError for one that does not fit."""
     found = linalg_operations(function.operation)
     if not all(map(has_template, found)):
+        return
+    windows = _windows_plan(found, target)
+    if windows is not None:
+        yield windows
         return
     rows = ir.IntegerAttr(function.attributes[ROWS]).value if ROWS in function.attributes else 0
     taken = [] if rows else [op for contraction in found for op in _taken(contraction)]
@@ -74,6 +80,15 @@ def plans_of_loops(function: func.FuncOp, target: Target) -> Iterator[NestPlan]:
         plan = checked_nest_plan(collapse(read_nest(op, Buffers(op.location)), range(rows)), target, rows)
         op.attributes[PLAN] = ir.StringAttr.get(str(plan), op.context)
         yield plan
+
+
+def _windows_plan(found: Sequence[ir.Operation], target: Target) -> WindowPlan | None:
+    """Writes the plan of sums over windows, where they are all that a function does and get a kernel of their own."""
+    matched = find_windows(found, Buffers(found[0].location)) if found else None
+    plan = None if matched is None else checked_window_plan(matched[1], target)
+    if matched is not None and plan is not None:
+        matched[0].contraction.attributes[PLAN] = ir.StringAttr.get(str(plan), matched[0].contraction.context)
+    return plan
 
 
 def _taken(contraction: ir.Operation) -> list[ir.Operation]:

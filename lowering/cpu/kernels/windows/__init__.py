@@ -1,0 +1,1 @@
+"""Sums over the windows of an image of bytes, one filter per channel."""

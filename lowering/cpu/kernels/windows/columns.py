@@ -1,0 +1,153 @@
+"""Columns of windows as vectors of four bytes in a lane: of each channel four rows, multiplied by a filter's four at once.
+
+Rows of 16 bytes a, b, c, d become four vectors of four channels, whose lanes are a0 b0 c0 d0, a1 b1 c1 d1...: interleaved by
+bytes, then by pairs of these. Instructions do that within each 128 bits, so that what is 32 bits wide is exchanged first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .....dialect.bindings import ir
+from ....kernels.emit.emitter import Emitter
+from ....kernels.emit.memory import Memory, Point
+from ....kernels.structure.nest import Operand
+from ....target import Dot
+from .shape import Windows
+
+__all__ = ["QUAD", "Columns", "Vector"]
+
+QUAD = 4
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Channels that are taken at once: from the first on, so many lanes, of which the first ``active`` are there."""
+
+    first: ir.Value
+    lanes: int
+    active: int
+
+    @property
+    def quarter(self) -> int:
+        """Channels of a vector of sums."""
+        return self.lanes // QUAD
+
+    @property
+    def quarters(self) -> int:
+        """How many vectors of sums have channels that are there."""
+        return -(-self.active // self.quarter)
+
+
+class Columns:
+    """Builds columns of the image and of filters, and sums of their products, for a vector of channels."""
+
+    def __init__(self, windows: Windows, dot: Dot, vector: Vector, emitter: Emitter, memory: Memory):
+        self.windows, self.dot, self.vector, self.emitter, self.memory = windows, dot, vector, emitter, memory
+        self.bytes = emitter.vector(vector.lanes, emitter.integer(8))
+        self.sums = emitter.vector(vector.quarter, emitter.i32)
+        unsigned_image, unsigned_filter = windows.unsigned
+        # An instruction takes one factor with and one without a sign, or both with one.
+        self.flips = unsigned_image == unsigned_filter if dot.unsigned else unsigned_image
+        self._image_first = dot.unsigned and not unsigned_filter
+
+    def of_image(self, point: Point, tap: int, rows: int) -> list[ir.Value]:
+        """A column of so many rows: for each four of these, vectors of channels."""
+        em, down, across = self.emitter, self.windows.down, self.windows.across
+        place = point.at(across, em.number(tap))
+        loaded = [self._load(self.windows.image, place.at(down, em.number(row))) for row in range(rows)]
+        if self.flips:
+            sign = em.constant(-128, self.bytes)
+            loaded = [em.op("arith.xori", [row, sign], self.bytes) for row in loaded]
+        fours = [loaded[i : i + QUAD] for i in range(0, rows, QUAD)]
+        # What is beyond the window meets a zero: any bytes do.
+        return [v for four in fours for v in self._interleaved([*four, *four[-1:] * (QUAD - len(four))])]
+
+    def of_filter(self, tap: int, rows: int, above: int) -> list[ir.Value | None]:
+        """A column of the filter with so many rows of zeros above it, in so many rows; None where all of four are zeros."""
+        em, (height, _) = self.emitter, self.windows.window
+        place = Point().at(self.windows.across, em.number(tap))
+        zero = em.constant(0, self.bytes)
+        found = list[ir.Value | None]()
+        for first in range(0, rows, QUAD):
+            taps = [row - above for row in range(first, first + QUAD)]
+            if not any(0 <= t < height for t in taps):
+                found += [None] * QUAD
+                continue
+            at = [place.at(self.windows.down, em.number(t)) if 0 <= t < height else None for t in taps]
+            found += self._interleaved([zero if p is None else self._load(self.windows.filter, p) for p in at])
+        return found
+
+    def moved(self, numbered: tuple[int, Sequence[ir.Value | None]], rows: int, above: int) -> list[ir.Value | None]:
+        """A column of the filter, which is there without rows above it, with some: shifted in its lanes, if these have all."""
+        em, (tap, taps) = self.emitter, numbered
+        if rows > QUAD:
+            return self.of_filter(tap, rows, above)
+        by, kind = em.constant(8 * above, self.sums), self.sums
+        lanes = [None if v is None else em.op("vector.bitcast", [v], kind) for v in taps]
+        return [None if v is None else em.op("vector.bitcast", [em.op("arith.shli", [v, by], kind)], self.bytes) for v in lanes]
+
+    def added(
+        self, total: Sequence[ir.Value], column: Sequence[ir.Value], taps: Sequence[ir.Value | None]
+    ) -> list[ir.Value]:  # fmt: skip
+        """Vectors of sums with the products of a column added."""
+        sums = list(total)
+        for i, (image, tap) in enumerate(zip(column, taps, strict=False)):
+            q = i % QUAD
+            if tap is None or q >= len(sums):
+                continue
+            factors = [image, tap] if self._image_first else [tap, image]
+            sums[q] = self.emitter.intrinsic(self.dot.name, [sums[q], *factors], self.sums)
+        return sums
+
+    def corrections(self, filters: Sequence[Sequence[ir.Value | None]]) -> list[ir.Value] | None:
+        """What sums have too much as bytes of the image got or lost a sign; None where they did not."""
+        if not self.flips:
+            return None
+        em = self.emitter
+        sign, sums = em.constant(-128, self.bytes), [em.constant(0, self.sums)] * self.vector.quarters
+        for taps in filters:
+            sums = self.added(sums, [sign] * len(taps), taps)
+        return sums
+
+    def _load(self, operand: Operand, point: Point) -> ir.Value:
+        em, vector = self.emitter, self.vector
+        point = point.at(self.windows.n, vector.first, vector.lanes)
+        assert operand.buffer is not None
+        at = self.memory.index(operand.offset, point)
+        if vector.active == vector.lanes:
+            loaded = em.op("vector.load", [operand.buffer.flat, at], self.bytes)
+        else:
+            mask = em.lane_mask(vector.lanes, em.number(vector.active))
+            loaded = em.op("vector.maskedload", [operand.buffer.flat, at, mask, em.constant(0, self.bytes)], self.bytes)
+        return self._exchanged(loaded)
+
+    def _exchanged(self, row: ir.Value) -> ir.Value:
+        """Four bytes as one: those that interleaving puts into the vector q, part by part, are those at ``q * parts``."""
+        em, parts = self.emitter, self.vector.lanes // 16
+        if parts == 1:
+            return row
+        words = em.vector(QUAD * parts, em.i32)
+        order = [q * parts + part for part in range(parts) for q in range(QUAD)]
+        return em.op("vector.bitcast", [self._shuffled(em.op("vector.bitcast", [row], words), None, order)], self.bytes)
+
+    def _interleaved(self, rows: Sequence[ir.Value]) -> list[ir.Value]:
+        """Four rows as four vectors of channels in turn."""
+        em, lanes = self.emitter, self.vector.lanes
+        pairs = em.vector(lanes // 2, em.integer(16))
+        left, right = ([em.op("vector.bitcast", [v], pairs) for v in self._halves(a, b, 16)] for a, b in (rows[:2], rows[2:]))
+        mixed = [v for a, b in zip(left, right, strict=True) for v in self._halves(a, b, 8)]
+        return [em.op("vector.bitcast", [v], self.bytes) for v in mixed]
+
+    def _halves(self, a: ir.Value, b: ir.Value, part: int) -> list[ir.Value]:
+        """Elements of two vectors in turn: of the first half of each part, which has so many, and of the second."""
+        count = ir.VectorType(a.type).shape[0]
+        halves = [
+            [p + half * part // 2 + i for p in range(0, count, part) for i in range(part // 2)] for half in (0, 1)
+        ]  # fmt: skip
+        return [self._shuffled(a, b, [e for i in half for e in (i, count + i)]) for half in halves]
+
+    def _shuffled(self, a: ir.Value, b: ir.Value | None, order: Sequence[int]) -> ir.Value:
+        mask = {"mask": ir.DenseI64ArrayAttr.get(list(order), self.emitter.context)}
+        return self.emitter.op("vector.shuffle", [a, a if b is None else b], a.type, mask)

@@ -1,0 +1,115 @@
+"""The plan of sums over windows: every choice that their kernel is built by, as data and as a line of text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .....dialect.bindings import ir
+from .....dialect.errors import RelaxError
+from ....marks import PLAN
+from ....plan_text import Reader, positive, print_fields, read_fields
+from ....target import Target
+from .shape import Windows
+
+__all__ = ["WindowPlan", "checked_window_plan"]
+
+# Rows of the image that lie beside each other in a lane of 32 bits.
+_QUAD = 4
+# A window of less rows leaves half of each lane empty: taps one by one take as many instructions.
+_ROWS = 3
+# Vectors of less bytes than an instruction's are mostly empty.
+_CHANNELS = 16
+# So many places of the result make up for arranging the filters of a block of channels, which takes as long as one of them.
+_PLACES = 64
+# Vectors beside columns and sums: filters that are no memory operands, what columns are made of.
+_OTHERS = 4
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """How sums over windows run.
+
+    Attributes:
+        channels: bytes of a vector; what is left of the channels gets narrower ones.
+        rows: rows of the result that are computed at once, of the same rows of the image.
+        pixels: places in a row that a loop's iteration has.
+        share: rows of the result for which filters are arranged once.
+    """
+
+    channels: int
+    rows: int
+    pixels: int
+    share: int
+
+    def __str__(self) -> str:
+        return print_fields((name, getattr(self, name)) for name in _READERS)
+
+
+_READERS: dict[str, Reader] = dict.fromkeys(("channels", "rows", "pixels", "share"), positive)
+_EXAMPLES = dict.fromkeys(_READERS, "a positive number")
+
+
+def checked_window_plan(windows: Windows, target: Target) -> WindowPlan | None:
+    """The plan that stands on an operation, or the one it gets; None where loops over its taps are as fast.
+
+    Raises:
+        RelaxError: the plan does not fit, at the operation.
+    """
+    operation = windows.nest.operation
+    best = _make(windows, target)
+    if best is None or PLAN not in operation.attributes:
+        return best
+    text = ir.StringAttr(operation.attributes[PLAN]).value
+    if text.startswith("order="):
+        return None
+    try:
+        plan = WindowPlan(**read_fields(text, _READERS, _EXAMPLES, tuple(_READERS)))  # type: ignore[arg-type]
+        _check(plan, best, windows, target)
+    except RelaxError as error:
+        raise RelaxError(f"'{operation.name}' op {error}", operation.location) from None
+    return plan
+
+
+def _make(windows: Windows, target: Target) -> WindowPlan | None:
+    (height, width), channels = windows.window, windows.channels
+    dots = target.quad_dots
+    if not dots or height < _ROWS or channels < _CHANNELS or not _has_signs(windows, target):
+        return None
+    if channels % min(dots) and not target.masks_bytes:
+        return None
+    rows = 2 if _most_rows(windows) > 1 and _registers(windows, 2) <= target.vector_registers else 1
+    kept = windows.column_step is not None and windows.column_step < width
+    wide = max(n for n in dots if n <= channels or n == min(dots))
+    places = None if windows.x is None else windows.nest.extents[windows.x].static
+    several = 1 if places is None else -(-_PLACES // max(1, places * rows))
+    return WindowPlan(wide, rows, width if kept else 1, rows * several)
+
+
+def _has_signs(windows: Windows, target: Target) -> bool:
+    """Whether an instruction takes the filters' bytes; those of the image may get or lose a sign."""
+    dot = target.int8_dot
+    return dot is not None and (dot.unsigned or not windows.unsigned[1])
+
+
+def _groups(rows: int) -> int:
+    return -(-rows // _QUAD)
+
+
+def _most_rows(windows: Windows) -> int:
+    """How many rows of the result read rows of the image that fill no more lanes than those of one."""
+    (height, _), step = windows.window, windows.row_step
+    return 1 if step is None else 1 + (_QUAD * _groups(height) - height) // step
+
+
+def _registers(windows: Windows, rows: int) -> int:
+    height, width = windows.window
+    return _QUAD * (_groups(height) * width + rows) + _OTHERS
+
+
+def _check(plan: WindowPlan, best: WindowPlan, windows: Windows, target: Target) -> None:
+    if plan.channels not in target.quad_dots:
+        raise RelaxError(f"expected vectors of {', '.join(map(str, target.quad_dots))} channels, got '{plan}'")
+    if plan.rows > _most_rows(windows) or plan.share % plan.rows:
+        raise RelaxError(f"expected at most {_most_rows(windows)} rows, and a multiple of them that share, got '{plan}'")
+    if plan.pixels > 1 and best.pixels == 1:
+        raise RelaxError(f"expected one pixel, as windows have no column in common, got '{plan}'")
