@@ -83,15 +83,21 @@ def assemble(ptx: str, target: CudaTarget) -> Assembled:
     program = tool("ptxas")
     if program is None:
         raise RelaxError("expected NVIDIA's assembler, ptxas (pip install relaxir[cuda]), got none")
+    image, said = _translated(program, ptx, target.architecture.name)
+    return Assembled(image, _kernels(said))
+
+
+def _translated(program: Path, ptx: str, name: str) -> tuple[bytes, str]:
+    """A cubin for an architecture, and what the assembler says of it. Raises RelaxError when it refuses the text."""
     with tempfile.TemporaryDirectory(prefix="relaxir-ptxas-") as folder:
         source, image = Path(folder, "device.ptx"), Path(folder, "device.cubin")
         source.write_text(ptx)
-        command = [program, "--verbose", f"--gpu-name={target.architecture.name}", "--output-file", image, source]
+        command = [program, "--verbose", f"--gpu-name={name}", "--output-file", image, source]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
         said = (done.stdout + done.stderr).replace(str(source), source.name)
         if done.returncode != 0:
-            raise RelaxError(f"ptxas cannot assemble code for {target.architecture.name}: {_complaint(said)}")
-        return Assembled(image.read_bytes(), _kernels(said))
+            raise RelaxError(f"ptxas cannot assemble code for {name}: {_complaint(said)}")
+        return image.read_bytes(), said
 
 
 def _complaint(said: str) -> str:

@@ -11,6 +11,7 @@ import relaxir as rx
 from relaxir.building.builder import Builder
 from relaxir.dialect.bindings import ir
 from relaxir.lowering.cuda.compiler import CudaCompiler
+from support.kept_kernels import kept
 
 __all__ = [
     "CASES",
@@ -267,4 +268,5 @@ def ptx_of_module(module: rx.Module, target: str, weights: str | None = None) ->
     laid_out = module.with_weight_layouts(compiler.weight_layouts)
     lowered: ir.Operation = laid_out.run(compiler.relax_pipeline(weights, None)).ir.operation
     compiler.lower(lowered, checked=False)
-    return compiler.ptx(lowered)
+    with kept():
+        return compiler.ptx(lowered)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from relaxir.lowering.cuda.assemble import Resources, assemble
 from relaxir.lowering.cuda.cuda_target import CudaTarget
 from relaxir.lowering.cuda.sass import Instruction, disassemble
+from support.kept_kernels import kept
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class DeviceKernel:
 
 def device_kernels(ptx: str, target: str) -> dict[str, DeviceKernel]:
     """The kernels of a PTX text by name, assembled and taken apart for ``cuda:sm_90a`` or the like."""
-    assembled = assemble(ptx, CudaTarget.parse(target))
+    with kept():
+        assembled = assemble(ptx, CudaTarget.parse(target))
     instructions = disassemble(assembled.cubin)
     return {name: DeviceKernel(name, r, instructions[name]) for name, r in assembled.kernels.items()}

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from relaxir import compiler
 from relaxir.dump import Dump
 from relaxir.lowering.compiler import Compiler
 from relaxir.lowering.cpu import codegen, llvm_worker
+from relaxir.lowering.cuda import assemble
+from relaxir.lowering.device import llvm_process
+from relaxir.lowering.device import llvm_worker as device_worker
 from relaxir.lowering.target import Target
 from relaxir.module import Module
-from relaxir.object_cache import CompiledModule, ObjectCache
+from relaxir.object_cache import CompiledModule, KernelCache, ObjectCache
 
-__all__ = ["forget_kernels", "keep_kernels"]
+__all__ = ["forget_kernels", "keep_kernels", "kept"]
 
 _LIMIT = 1 << 30
 
-#: Whether a module is compiled by :func:`relaxir.compile`; tests of the code generator call it themselves.
+#: Whether :func:`relaxir.compile` or what is within :func:`kept` compiles; tests of code generators call these themselves.
 _IS_KEEPING: ContextVar[bool] = ContextVar("is_keeping", default=False)
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """What is compiled within, other than by :func:`relaxir.compile`, is taken from the folder for all runs, and kept there."""
+    token = _IS_KEEPING.set(os.environ.get("RELAXIR_CACHE_DIR") == "off")
+    try:
+        yield
+    finally:
+        _IS_KEEPING.reset(token)
 
 
 def keep_kernels(always: Path, run: Path) -> None:
@@ -31,44 +48,82 @@ def keep_kernels(always: Path, run: Path) -> None:
     A test that sets ``RELAXIR_CACHE_DIR`` is about what is kept, and does without.
 
     Args:
-        always: has what LLVM made of texts, by text, target and LLVM.
+        always: has what LLVM and NVIDIA's assembler made of texts, by text, target, and what compiles it.
         run: has kernels as they were planned, which other sources may lower to other code.
     """
-    compiled, kept = compiler._compiled, ObjectCache(run, _LIMIT).kernels("tests")
+    compiled, planned = compiler._compiled, ObjectCache(run, _LIMIT).kernels("tests")
 
     def keeping(
         module: Module, target: Compiler, pipeline: str, checked: bool, dump: Dump | None = None
     ) -> CompiledModule:  # fmt: skip
         if dump is not None or os.environ.get("RELAXIR_CACHE_DIR") != "off":
             return compiled(module, target, pipeline, checked, dump)
-        target.kernels = kept
-        token = _IS_KEEPING.set(True)
-        try:
+        target.kernels = planned
+        with kept():
             return compiled(module, target, pipeline, checked, dump)
-        finally:
-            _IS_KEEPING.reset(token)
 
     compiler._compiled = keeping
-    _keep_units(always)
+    _keep_units(_by(always, f"llvmlite {version('llvmlite')}", codegen, llvm_worker))
+    _keep_device_code(_by(always, f"llvmlite {version('llvmlite')}", llvm_process, device_worker))
+    _keep_cubins(_by(always, "", assemble))
 
 
-def _keep_units(folder: Path) -> None:
-    sources = b"".join(Path(str(module.__file__)).read_bytes() for module in (codegen, llvm_worker))
-    kept = ObjectCache(folder, _LIMIT).kernels(f"llvmlite {version('llvmlite')} {hashlib.sha256(sources).hexdigest()}")
+def _by(folder: Path, compiler: str, *sources: ModuleType) -> KernelCache:
+    """What a compiler makes of texts, as these sources call it."""
+    digest = hashlib.sha256(b"".join(Path(str(source.__file__)).read_bytes() for source in sources))
+    return ObjectCache(folder, _LIMIT).kernels(f"{compiler} {digest.hexdigest()}")
+
+
+def _keep_units(found_before: KernelCache) -> None:
     compiled = codegen._compiled
 
     def keeping(texts: Sequence[str], own: llvm_worker.Units, target: Target) -> list[bytes]:
         if not _IS_KEEPING.get():
             return compiled(texts, own, target)
         keys = ["\n".join([target.triple, target.cpu, target.features, text]) for text in texts]
-        found = {key: code for key in keys if (code := kept.get(key)) is not None}
+        found = {key: code for key in keys if (code := found_before.get(key)) is not None}
         missing = [i for i, key in enumerate(keys) if key not in found]
         for i, code in zip(missing, compiled([texts[i] for i in missing], own, target), strict=True):
-            kept.put(keys[i], code)
+            found_before.put(keys[i], code)
             found[keys[i]] = code
         return [found[key] for key in keys]
 
     codegen._compiled = keeping
+
+
+def _keep_device_code(found_before: KernelCache) -> None:
+    """PTX of LLVM IR; an error is found again each time."""
+    answer = llvm_process._answer
+
+    def keeping(request: dict[str, Any]) -> bytes:
+        if not _IS_KEEPING.get():
+            return answer(request)
+        library = hashlib.sha256(Path(request["library"]).read_bytes()).hexdigest() if request["library"] else None
+        key = json.dumps(request | {"library": library}, sort_keys=True)
+        code = found_before.get(key)
+        if code is None:
+            found_before.put(key, code := answer(request))
+        return code
+
+    llvm_process._answer = keeping
+
+
+def _keep_cubins(found_before: KernelCache) -> None:
+    """Machine code of PTX, with what the assembler says of it."""
+    translated = assemble._translated
+
+    def keeping(program: Path, ptx: str, name: str) -> tuple[bytes, str]:
+        if not _IS_KEEPING.get():
+            return translated(program, ptx, name)
+        key = "\n".join((str(assemble.assembler()), name, ptx))
+        code = found_before.get(key)
+        if code is None:
+            image, said = translated(program, ptx, name)
+            found_before.put(key, code := b"\0".join((said.encode(), image)))
+        said, _, image = code.partition(b"\0")
+        return image, said.decode()
+
+    assemble._translated = keeping
 
 
 def forget_kernels(always: Path) -> None:

@@ -18,6 +18,7 @@ from relaxir.lowering.cuda.kernels.host_code import HostCode
 from relaxir.lowering.cuda.kernels.templates import TEMPLATES
 from relaxir.lowering.cuda.ptx import device_code
 from relaxir.lowering.cuda.tensor_map_call import DIMENSIONS, TENSOR_MAP
+from support.kept_kernels import kept
 
 Array = np.ndarray[Any, Any]
 
@@ -58,7 +59,8 @@ class Launched:
             template.build(HostCode(function, module.operation), self.plan, chosen)
             module.operation.verify()
             device = next(op.operation for op in module.body.operations if op.operation.name == "gpu.module")
-            self.ptx = device_code(device, chosen)
+            with kept():
+                self.ptx = device_code(device, chosen)
             self._function, self._module = function, module
         self._machine = Machine(chosen.architecture.name, Options())
 
