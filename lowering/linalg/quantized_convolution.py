@@ -20,6 +20,7 @@ from ...dialect.packed_layout import PackedLayout
 from .builder import ZERO, Input, LinalgBuilder, Size, Tensor, value_type
 from .contraction import FactorTensor, factor, products
 from .convolution import ContractionLoops, exact_image, is_point, laid_out, moved
+from .dtypes import is_unsigned
 from .registry import Source, lowering
 from .reshaping import view
 from .scalar import Scalar
@@ -98,7 +99,10 @@ def _padded(b: LinalgBuilder, x: Tensor, axes: Sequence[Axis], channels: Size, z
         return x
     padded = [b.arith("addi", size, axis.before + axis.after) for size, axis in zip((height, width), axes, strict=True)]
     image = b.empty([n, *padded, channels], value_type(x.value).element_type)
-    image = b.generic("pppp", [(zero.value, [])], image, lambda number, _: number)
+    if zero.splat is None:
+        image = b.generic("pppp", [(zero.value, [])], image, lambda number, _: number)
+    else:  # images in frames of one number take turns in one buffer
+        image = b.fill(image, zero.splat, is_unsigned(zero.dtype))
     return replace(x, value=insert_slice(b, x.value, image, [0, *(axis.before for axis in axes), 0], b.sizes(x)))
 
 

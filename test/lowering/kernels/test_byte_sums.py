@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.lowering.cpu.codegen import assembly
 from relaxir.lowering.target import TARGETS, Target
 from support.emulation import compile_for, generated
+from support.stages import lowered
 
 
 @dataclass(frozen=True)
@@ -140,3 +142,19 @@ def test_a_layer_is_one_kernel() -> None:
     sections = {section.kind: section for section in rx.compile(builder.build()).report.sections}
     assert sections["quantize-convolutions"].integer == (("f.w", "f.scale"),)
     assert [kernel.kind for kernel in sections["kernels"].kernels] == ["contraction"]
+
+
+def test_images_of_one_shape_take_turns_in_one_frame() -> None:
+    """What is around them is written once, where the number is known."""
+    builder = rx.Builder()
+    with builder.function("main"):
+        y = builder.input("x", (1, 8, 8, 32), "ui8")
+        zero = builder.constant(np.uint8(7))
+        for i in range(2):
+            w = builder.weight(f"w{i}", (3, 3, 32, 32), "i8")
+            sums = builder.quantized_conv2d(y, w, zero, padding=SAME, data_layout="NHWC", kernel_layout="HWIO")
+            y = builder.quantize(builder.astype(sums, dtype="f32"), builder.constant(np.float32(99)), zero, dtype="ui8")
+        builder.output(y)
+    text = str(lowered(builder.build(), upto="relax-plan-contractions"))
+    assert len(re.findall(r"linalg\.fill ins\(%c7_i8", text)) == 1
+    assert not re.search(r"memref\.copy [^\n]* : memref<1x10x10x32xi8", text)
