@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...dialect.bindings import func, ir
-from ...dialect.call_graph import callee_of
+from ...dialect.call_graph import callee_of, calls_in
 from ...dialect.functions import body_of, functions, name_of, update_type
-from ...dialect.traversal import clone_with, nested_operations, operations
+from ...dialect.traversal import clone_with, operations
 from ..lowering_pass import LoweringPass
 from ..marks import KERNEL
 
@@ -52,8 +52,8 @@ def lend_memory(module: ir.Operation) -> None:
         return
     calls: dict[str, list[ir.Operation]] = {name: [] for name in own}
     for function in functions(module):
-        for op in nested_operations(function.operation):
-            if op.name == "func.call" and callee_of(op) in calls:
+        for op in calls_in(function.operation) if KERNEL not in function.attributes else ():
+            if callee_of(op) in calls:
                 calls[callee_of(op)].append(op)
     with module.context, ir.Location.unknown():
         for function in [f for f in functions(module) if name_of(f) in own]:
@@ -63,7 +63,15 @@ def lend_memory(module: ir.Operation) -> None:
 def _allocations(function: func.FuncOp) -> list[ir.Operation]:
     if body_of(function) is None:
         return []
-    return [op for op in nested_operations(function.operation) if op.name == "memref.alloc"]
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "memref.alloc":
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def _lend(function: func.FuncOp, allocations: list[ir.Operation], calls: list[ir.Operation]) -> None:

@@ -77,7 +77,6 @@ class Units:
         """
         module, builder = self.parsed(text), self._pass_builder()
         each = builder.getFunctionPassManager()
-        each.add_instruction_combine_pass()
         for function in module.functions:
             if not function.is_declaration:
                 each.run(function, builder)

@@ -95,6 +95,8 @@ def _calls(module: ir.Operation, of_steps: bool) -> dict[str, list[ir.Operation]
     inside: dict[str, list[ir.Operation]] = {}
     outside: dict[str, list[ir.Operation]] = {}
     for function in functions(module):
+        if KERNEL in function.attributes:  # these call no kernels
+            continue
         entry = entry_of(function)
         found = inside if entry is not None and entry.is_step else outside
         for call in calls_in(function.operation):

@@ -23,10 +23,12 @@ BUFFERS = ("relax-share-frames", "relax-carry-in-place", "relax-add-destinations
 EXPANSIONS = ("relax-expand-math", "relax-expand-fma", "relax-expand-narrow-floats")
 TO_LLVM = (
     "relax-set-linkage",
-    "fold-memref-alias-ops", "cse", "expand-strided-metadata", "lower-affine", "convert-scf-to-cf",
+    "cse", "expand-strided-metadata", "lower-affine", "convert-scf-to-cf",
     "relax-check-allocations", "relax-lower-checks",
     "convert-math-to-llvm", "convert-math-to-libm", "convert-vector-to-llvm{reassociate-fp-reductions=true}",
-    "finalize-memref-to-llvm{use-aligned-alloc=true}", "convert-to-llvm", "canonicalize", "cse", "reconcile-unrealized-casts",
+    "finalize-memref-to-llvm{use-aligned-alloc=true}", "convert-to-llvm",
+    # LLVM joins and drops blocks by itself: 0.14 s of ResNet-50's compilation with that, 0.08 without.
+    "canonicalize{region-simplify=disabled}", "cse", "reconcile-unrealized-casts",
 )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def lower_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], target: T
     Raises:
         RelaxError: an operation is none on buffers, or of no structure, at its location; the module is then half lowered.
     """
-    as_generic(module, chosen)
+    chosen = as_generic(module, chosen)
     others: tuple[Template, ...] = load(KERNELS)
     if others:  # they may make ops of any dialect
         module.context.load_all_available_dialects()

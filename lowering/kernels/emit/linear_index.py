@@ -47,14 +47,23 @@ class Size:
         return value if len(self.terms) == 1 and not factors else None
 
     def __add__(self, other: Size) -> Size:
-        if not other.terms:
-            return self
+        if not other.terms or not self.terms:
+            return self if self.terms else other
+        a, b = self.static, other.static
+        if a is not None and b is not None:  # nearly always: without what sums of symbols take
+            return Size.of(a + b)
         return _size([*self.terms, *other.terms])
 
     def __mul__(self, other: Size) -> Size:
+        a, b = self.static, other.static
+        if a is not None and b is not None:
+            return Size.of(a * b)
         return _size((tuple(sorted(a + b)), x * y) for a, x in self.terms for b, y in other.terms)
 
     def scaled(self, factor: int) -> Size:
+        static = self.static
+        if static is not None:
+            return Size.of(static * factor)
         return _size((key, value * factor) for key, value in self.terms)
 
 
@@ -144,10 +153,14 @@ class Linear:
         return Linear((), value if isinstance(value, Size) else Size.of(value))
 
     def __add__(self, other: Linear) -> Linear:
+        if not self.terms or not other.terms:
+            return Linear(self.terms or other.terms, self.constant + other.constant)
         return _linear([*self.terms, *other.terms], self.constant + other.constant)
 
     def scaled(self, factor: int | Size) -> Linear:
         factor = factor if isinstance(factor, Size) else Size.of(factor)
+        if factor.static == 1:
+            return self
         return _linear([(atom, value * factor) for atom, value in self.terms], self.constant * factor)
 
     def dims(self) -> set[int]:

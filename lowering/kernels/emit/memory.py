@@ -167,7 +167,9 @@ class Memory(Buffers):
         """The value of an expression at the point (its first lane); outer loops' terms are added first."""
         em = self.emitter
         rank = {dim: i for i, dim in enumerate(point.variables)}
-        terms = sorted(linear.terms, key=lambda t: max((rank[d] for d in _dims(t[0])), default=-1))
+        terms = linear.terms
+        if len(terms) > 1:
+            terms = sorted(terms, key=lambda t: max((rank[d] for d in _dims(t[0])), default=-1))
         total = None if linear.constant == ZERO and terms else self.size(linear.constant)
         for atom, factor in terms:
             value = point.variables[atom] if isinstance(atom, int) else self._floor(atom, point)

@@ -37,6 +37,7 @@ class OperationBuilder:
             self.f32 = ir.F32Type.get()
             self._i64 = ir.IntegerType.get_signless(64)
         self._attributes: dict[str, ir.Attribute] = {}
+        self._vectors: dict[tuple[int, ir.Type], ir.Type] = {}
         self._constants: dict[tuple[object, ir.Type], ir.Value] = {}
         self._sums: dict[ir.Value, tuple[ir.Value | None, int]] = {}
         self._divisors: dict[ir.Value, int] = {}
@@ -165,7 +166,10 @@ class OperationBuilder:
     # -- constants and types ---------------------------------------------------------------------------------------
 
     def vector(self, width: int, element: ir.Type) -> ir.Type:
-        return ir.VectorType.get([width], element, loc=self.location)
+        key = width, element
+        if key not in self._vectors:
+            self._vectors[key] = ir.VectorType.get([width], element, loc=self.location)
+        return self._vectors[key]
 
     def integer(self, bits: int) -> ir.Type:
         return ir.IntegerType.get_signless(bits, self.context)

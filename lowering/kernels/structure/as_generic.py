@@ -10,18 +10,19 @@ from ....dialect.errors import from_mlir_error
 __all__ = ["as_generic", "linalg_operations"]
 
 
-def as_generic(module: ir.Operation, chosen: Sequence[func.FuncOp]) -> None:
-    """Changes functions of a module in place; a second run changes nothing."""
-    for function in chosen:
-        _copies_to_generic(function.operation)
-    names = {op.name for f in chosen for op in linalg_operations(f.operation)}
-    if names <= {"linalg.generic"}:
-        return
-    try:
-        with module.context:
-            passmanager.PassManager.parse("builtin.module(func.func(linalg-generalize-named-ops))").run(module)
-    except ir.MLIRError as error:
-        raise from_mlir_error(error) from error
+def as_generic(module: ir.Operation, chosen: Sequence[func.FuncOp]) -> list[func.FuncOp]:
+    """Changes functions of a module in place, and returns those that have such operations; a second run changes nothing."""
+    found = [(f, _found(f.operation, _is_copy_or_linalg)) for f in chosen]  # in one walk: kernels that are built are large
+    names = {op.name for _, ops in found for op in ops} - {"memref.copy", "linalg.generic"}
+    for op in (op for _, ops in found for op in ops if op.name == "memref.copy"):
+        _copy_to_generic(op)
+    if names:
+        try:
+            with module.context:
+                passmanager.PassManager.parse("builtin.module(func.func(linalg-generalize-named-ops))").run(module)
+        except ir.MLIRError as error:
+            raise from_mlir_error(error) from error
+    return [f for f, ops in found if ops]
 
 
 def linalg_operations(function: ir.Operation) -> list[ir.Operation]:
@@ -42,14 +43,12 @@ def _found(function: ir.Operation, is_wanted: Callable[[str], bool]) -> list[ir.
     return found
 
 
-def _copies_to_generic(function: ir.Operation) -> None:
-    for copy in _found(function, lambda name: name == "memref.copy"):
-        source, destination = copy.operands
-        _copy_generic(copy, source, destination)
-        copy.erase()
+def _is_copy_or_linalg(name: str) -> bool:
+    return name == "memref.copy" or name.startswith("linalg.")
 
 
-def _copy_generic(at: ir.Operation, source: ir.Value, destination: ir.Value) -> None:
+def _copy_to_generic(at: ir.Operation) -> None:
+    source, destination = at.operands
     rank = ir.MemRefType(source.type).rank
     context = at.context
     identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank, context))
@@ -69,3 +68,4 @@ def _copy_generic(at: ir.Operation, source: ir.Value, destination: ir.Value) -> 
     kinds = [ir.MemRefType(v.type).element_type for v in (source, destination)]
     block = generic.regions[0].blocks.append(*kinds, arg_locs=[at.location] * 2)
     ir.Operation.create("linalg.yield", operands=[block.arguments[0]], loc=at.location, ip=ir.InsertionPoint(block))
+    at.erase()
