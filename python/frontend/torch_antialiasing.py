@@ -1,7 +1,4 @@
-"""Antialiased resampling of images: along each axis a sum over the window that the filter of its size covers.
-
-Of bytes, whose weights PyTorch rounds to integers, they are left as they are, and refused.
-"""
+"""Antialiased resampling of images: along each axis a sum over the window that the filter of its size covers."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from .torch_resampled_bytes import cubic, step_between, summed_bytes, triangle
 from .torch_resampling import scaled_size
 
 __all__ = ["antialiased_resampling"]
@@ -22,16 +20,6 @@ _aten = torch.ops.aten
 def antialiased_resampling() -> dict[Any, Callable[..., torch.Tensor]]:
     """Decompositions of the operators that resample with a filter as wide as the step."""
     return {op.vec: filter_ for op, filter_ in _FILTERS.items()} | {op.default: f.by_size for op, f in _FILTERS.items()}
-
-
-def _triangle(x: torch.Tensor) -> torch.Tensor:
-    return (1 - x).clamp(min=0)
-
-
-def _cubic(x: torch.Tensor) -> torch.Tensor:
-    """Keys' with -0.5, as antialiasing has it; that without has -0.75."""
-    near, far = (1.5 * x - 2.5) * x * x + 1, (((x - 5) * x + 8) * x - 4) * -0.5
-    return torch.where(x < 1, near, torch.where(x < 2, far, 0))
 
 
 class _Filter:
@@ -58,9 +46,8 @@ class _Filter:
         return self._resampled(x, size, align_corners, [height, width])
 
     def _resampled(self, x: torch.Tensor, sizes: Sequence[Any], align_corners: bool, factors: Sequence[Any]) -> torch.Tensor:
-        if not x.is_floating_point():
-            return NotImplemented  # bytes, whose weights PyTorch rounds to integers
-        y = x if x.dtype == torch.float64 else x.to(torch.float32)
+        is_exact = x.dtype in (torch.float64, torch.uint8)
+        y = x if is_exact else x.to(torch.float32)
         for axis, size, factor in reversed([(2 + i, n, f) for i, (n, f) in enumerate(zip(sizes, factors, strict=True))]):
             if not statically_known_true(x.shape[axis] == size):
                 y = self._along(y, axis, size, factor, align_corners)
@@ -73,16 +60,19 @@ class _Filter:
         _compute_indices_min_size_weights_aa.
         """
         before = x.shape[axis]
-        step = _step(before, size, factor, align_corners, x.dtype)
+        dtype = x.dtype if x.is_floating_point() else torch.float64
+        step = step_between(before, size, factor, align_corners, dtype)
         wide = step.clamp(min=1)
-        center = step * (torch.arange(size, dtype=x.dtype) + 0.5)
+        center = step * (torch.arange(size, dtype=dtype) + 0.5)
         first = (center - self._half * wide + 0.5).clamp(min=0).to(torch.int64)
         last = (center + self._half * wide + 0.5).to(torch.int64).clamp(max=before)
         places = first[:, None] + torch.arange(self._width(before, size, factor, align_corners))
         is_inside = places < last[:, None]
-        weights = self._weight(((places.to(x.dtype) - center[:, None] + 0.5) / wide).abs())
+        weights = self._weight(((places.to(dtype) - center[:, None] + 0.5) / wide).abs())
         weights = torch.where(is_inside, weights, 0)
         weights = weights / weights.sum(1, keepdim=True)
+        if x.dtype == torch.uint8:
+            return summed_bytes(x, axis, places.clamp(max=before - 1), weights)
         picked = x.index_select(axis, places.clamp(max=before - 1).reshape(-1)).unflatten(axis, places.shape)
         trailing = [1] * (x.dim() - axis - 1)
         picked = torch.where(is_inside.reshape(*places.shape, *trailing), picked, 0)
@@ -96,17 +86,7 @@ class _Filter:
         return 2 * torch.sym_max((self._half * over + by - 1) // by, self._half) + 1
 
 
-def _step(before: Any, after: Any, factor: float | None, align_corners: bool, dtype: torch.dtype) -> torch.Tensor:
-    """How far apart neighbours of the result are, of the operand's."""
-    if factor is not None and not align_corners:
-        return torch.full((), 1 / factor, dtype=dtype)
-    old, new = (torch.full((), n, dtype=torch.int64) for n in (before, after))
-    if not align_corners:
-        return old.to(dtype) / new.to(dtype)
-    return torch.where(new > 1, (old - 1).to(dtype) / (new - 1).clamp(min=1).to(dtype), 0)
-
-
 _FILTERS: Mapping[Any, _Filter] = {
-    _aten._upsample_bilinear2d_aa: _Filter(1, _triangle),
-    _aten._upsample_bicubic2d_aa: _Filter(2, _cubic),
+    _aten._upsample_bilinear2d_aa: _Filter(1, triangle),
+    _aten._upsample_bicubic2d_aa: _Filter(2, cubic(-0.5)),
 }

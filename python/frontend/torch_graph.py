@@ -34,7 +34,7 @@ from .torch_functional import functional
 from .torch_grids import grid_sampling
 from .torch_op import HANDLERS
 from .torch_program import Program, Returned
-from .torch_resampling import linear_resampling
+from .torch_resampling import cubic_resampling, linear_resampling
 from .torch_strided import WRITTEN, strided_as_indices
 from .torch_subgraphs import import_higher_order
 from .torch_values import ALIKE, EXTREME, EXTREMES, KIND, SIZES, SYMBOL, SYMBOLS
@@ -105,7 +105,8 @@ def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
     names = {op: operator_name(op) for op in table}
     needed = {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
     asserted = {torch.ops.aten._assert_async.default: _assert_with_message}
-    return asserted | needed | linear_resampling(needed) | antialiased_resampling() | grid_sampling() | composites()
+    resampling = linear_resampling(needed) | cubic_resampling(needed) | antialiased_resampling()
+    return asserted | needed | resampling | grid_sampling() | composites()
 
 
 def _assert_with_message(holds: torch.Tensor) -> None:

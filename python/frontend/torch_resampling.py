@@ -14,7 +14,9 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-__all__ = ["linear_resampling", "scaled_size"]
+from .torch_resampled_bytes import cubic, resampled_bytes, triangle
+
+__all__ = ["cubic_resampling", "linear_resampling", "scaled_size"]
 
 _BY_AXES = {
     1: torch.ops.aten.upsample_linear1d.vec,
@@ -28,6 +30,27 @@ def linear_resampling(table: Mapping[Any, Callable[..., torch.Tensor]]) -> dict[
     return {op: _Resampling(axes, table) for axes, op in _BY_AXES.items() if op in table}
 
 
+def cubic_resampling(table: Mapping[Any, Callable[..., torch.Tensor]]) -> dict[Any, Callable[..., torch.Tensor]]:
+    """The decomposition of cubic resampling, the given one but for bytes."""
+    operator = torch.ops.aten.upsample_bicubic2d.vec
+    if operator not in table:
+        return {}
+
+    def resampled(
+        x: torch.Tensor, size: Sequence[Any] | None, align_corners: bool, factors: Sequence[float] | None = None
+    ) -> torch.Tensor:
+        if x.dtype != torch.uint8:
+            return table[operator](x, size, align_corners, factors)
+        return resampled_bytes(x, _sizes(x, size, factors), align_corners, factors, 2, cubic(-0.75))
+
+    return {operator: resampled}
+
+
+def _sizes(x: torch.Tensor, size: Sequence[Any] | None, factors: Sequence[float] | None) -> list[Any]:
+    """The sizes of a result that are given, or follow from factors."""
+    return list(size) if size is not None else [scaled_size(n, f) for n, f in zip(x.shape[2:], factors or (), strict=True)]
+
+
 class _Resampling:
     """The decomposition of the operator for so many axes; those of fewer axes are in the table, too."""
 
@@ -37,10 +60,12 @@ class _Resampling:
     def __call__(
         self, x: torch.Tensor, size: Sequence[Any] | None, align_corners: bool, factors: Sequence[float] | None = None
     ) -> torch.Tensor:
-        sizes = size if size is not None else [scaled_size(n, f) for n, f in zip(x.shape[2:], factors or (), strict=True)]
+        sizes = _sizes(x, size, factors)
         changed = [i for i, n in enumerate(sizes) if not statically_known_true(x.shape[2 + i] == n)]
         if not changed:
             return x.clone()
+        if x.dtype == torch.uint8 and self._axes == 2:
+            return resampled_bytes(x, sizes, align_corners, factors, 1, triangle)
         if any(isinstance(n, torch.SymInt) for i in changed for n in (x.shape[2 + i], sizes[i])):
             return _one_by_one(x, {2 + i: (sizes[i], factors[i] if factors else None) for i in changed}, align_corners)
         if len(changed) == self._axes:

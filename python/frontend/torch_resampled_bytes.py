@@ -1,0 +1,98 @@
+"""Resampling of images of bytes, as PyTorch computes it in whole numbers: to the last bit of its results.
+
+Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/cpu/UpSampleKernel.cpp: weights are 16-bit numbers
+(_compute_index_ranges_int16_weights), each axis is rounded to bytes, the last one first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+__all__ = ["cubic", "resampled_bytes", "step_between", "summed_bytes", "triangle"]
+
+#: Bits of a weight at most, and what a weight is less than.
+_BITS, _CODES = 22, 1 << 15
+
+Weight = Callable[[torch.Tensor], torch.Tensor]
+
+
+def triangle(x: torch.Tensor) -> torch.Tensor:
+    """The weight of a neighbour at some distance, of two."""
+    return (1 - x).clamp(min=0)
+
+
+def cubic(by: float) -> Weight:
+    """The weight of a neighbour at some distance, of four: Keys', with the slope at 1."""
+
+    def weight(x: torch.Tensor) -> torch.Tensor:
+        near, far = ((by + 2) * x - (by + 3)) * x * x + 1, ((by * x - 5 * by) * x + 8 * by) * x - 4 * by
+        return torch.where(x < 1, near, torch.where(x < 2, far, 0))
+
+    return weight
+
+
+def resampled_bytes(
+    x: torch.Tensor, sizes: Sequence[Any], corners: bool, factors: Sequence[float] | None, half: int, weight: Weight
+) -> torch.Tensor:
+    """Images of bytes [n, c, h, w] in other sizes, by so many neighbours to either side and their weights."""
+    for axis in (3, 2):
+        before, size = x.shape[axis], sizes[axis - 2]
+        step = step_between(before, size, factors[axis - 2] if factors else None, corners, torch.float64)
+        x = summed_bytes(x, axis, *_neighbours(before, size, step, half, weight, corners))
+    return x
+
+
+def _neighbours(
+    before: Any, size: Any, step: torch.Tensor, half: int, weight: Weight, corners: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Places [size, 2 * half] around each result, and their weights in double precision, those behind an edge at the edge.
+
+    Args:
+        before: the size of the operand.
+        size: that of the result.
+        step: how far apart neighbours of the result are, of the operand's.
+        half: how many places there are to either side.
+        weight: by distance.
+        corners: whether the first and the last places are those of the operand.
+    """
+    index = torch.arange(size, dtype=torch.float64)
+    source = index * step if corners else (index + 0.5) * step - 0.5
+    source = source.clamp(min=0) if half == 1 else source
+    low = source.floor()
+    offsets = torch.arange(1 - half, half + 1)
+    places = (low.to(torch.int64)[:, None] + offsets).clamp(min=0).clamp(max=before - 1)
+    weights = weight((offsets - (source - low)[:, None]).abs())
+    same = places[:, :, None] == places[:, None, :]
+    is_first = ~(same & (torch.arange(2 * half)[:, None] > torch.arange(2 * half))).any(2)
+    return places, torch.where(is_first, torch.where(same, weights[:, None, :], 0).sum(2), 0)
+
+
+def step_between(before: Any, after: Any, factor: float | None, align_corners: bool, dtype: torch.dtype) -> torch.Tensor:
+    """How far apart neighbours of the result are, of the operand's."""
+    if factor is not None and not align_corners:
+        return torch.full((), 1 / factor, dtype=dtype)
+    old, new = (torch.full((), n, dtype=torch.int64) for n in (before, after))
+    if not align_corners:
+        return old.to(dtype) / new.to(dtype)
+    return torch.where(new > 1, (old - 1).to(dtype) / (new - 1).clamp(min=1).to(dtype), 0)
+
+
+def summed_bytes(x: torch.Tensor, axis: int, places: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """Sums of bytes along one axis.
+
+    Args:
+        x: bytes.
+        axis: of the places.
+        places: [size, n], inside of the operand.
+        weights: [size, n] in double precision.
+    """
+    powers = torch.cumprod(torch.full((_BITS,), 2, dtype=torch.int64), 0)
+    scale = torch.where(0.5 + weights.max() * powers < _CODES, 2, 1).prod()
+    codes = (weights * scale + torch.where(weights < 0, -0.5, 0.5)).to(torch.int32)
+    picked = x.index_select(axis, places.reshape(-1)).unflatten(axis, places.shape).to(torch.int32)
+    total = (picked * codes.reshape(*places.shape, *[1] * (x.dim() - axis - 1))).sum(axis + 1, dtype=torch.int32)
+    whole = scale.to(torch.int32)
+    return torch.div(total + whole // 2, whole, rounding_mode="floor").clamp(0, 255).to(torch.uint8)
