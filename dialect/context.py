@@ -12,12 +12,12 @@ from .errors import RelaxError
 from .plugins import load_parts
 from .relax import NAMESPACE, Relax
 
-__all__ = ["definitions", "load", "new_context", "operations"]
+__all__ = ["UPSTREAM", "definitions", "load", "new_context", "operations"]
 
-# Upstream dialects that a context has from the start: those whose ops we make in most modules. Others come with the first text,
-# or pass of MLIR, that has them, and with a pass of ours that names them (`Pass.dialects`). All of them take 5 ms a context,
-# these 1.
-_UPSTREAM = (
+#: Upstream dialects that a context has from the start: those whose ops we make in most modules. Others come with the first
+#: text, or pass of MLIR, that has them, and with a pass of ours that names them (`Pass.dialects`). All of them take 5 ms a
+#: context, these 1.
+UPSTREAM = (
     "affine", "arith", "bufferization", "cf", "complex", "func", "index", "irdl", "linalg", "llvm", "math", "memref", "scf",
     "tensor", "ub", "vector",
 )  # fmt: skip
@@ -66,4 +66,4 @@ def definitions() -> str:
 
 def new_context() -> ir.Context:
     """A context with the dialect loaded. Multithreading stays off: Python callbacks would deadlock with it."""
-    return load(ir.Context(load_on_create_dialects=_UPSTREAM))
+    return load(ir.Context(load_on_create_dialects=UPSTREAM))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from . import dialect, lowering
 from .checkpoint import reading
+from .collector import collector_paused
 from .dialect.bindings import DISTRIBUTION, ir
 from .dialect.checks import expect_flag, expect_text
 from .dialect.errors import RelaxError, RelaxWarning
@@ -42,6 +43,7 @@ _LOG = getLogger("relaxir.compile")
 __all__ = ["check_options", "compile", "compile_once", "compiler_for", "default_pipeline"]
 
 
+@collector_paused()
 def compile(
     module: Module | str | os.PathLike[str],
     target: str = "cpu",
@@ -132,6 +134,7 @@ def compile(
         return _executable(_cached(module, compiler, text, checked, ObjectCache(directory, cache_bytes())), device)
 
 
+@collector_paused()
 def compile_once(
     key: Sequence[str],
     make: Callable[[], Module],

@@ -9,7 +9,7 @@ from typing import Any, cast
 from ..dialect.errors import RelaxError
 from ..dialect.plugins import TORCH_OPS, load, plugins
 
-__all__ = ["composites", "register_torch_op"]
+__all__ = ["composites", "register_torch_op", "registered_operator"]
 
 Composite = Callable[..., Any]
 
@@ -60,11 +60,12 @@ def composites() -> dict[Any, Composite]:
         if not _NAME.fullmatch(entry.name) or not callable(composite):
             raise RelaxError(f"expected plug-in '{entry.name}' of {TORCH_OPS} to be a function under an operator's name")
         known[entry.name] = cast("Composite", composite)
-    found = ((_operator(name), composite) for name, composite in (known | _registered).items())
+    found = ((registered_operator(name), composite) for name, composite in (known | _registered).items())
     return {operator: composite for operator, composite in found if operator is not None}
 
 
-def _operator(name: str) -> Any:
+def registered_operator(name: str) -> Any:
+    """The operator of a name such as ``namespace::name.overload``; None where this process has none."""
     import torch
 
     namespace, _, rest = name.partition("::")

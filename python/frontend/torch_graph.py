@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import types
@@ -26,7 +27,7 @@ from ..dialect.bindings import dialect_module, extras_module, ir
 from ..dialect.errors import RelaxError
 from ..dialect.functions import NAME, STATE
 from . import torch_ops
-from .custom_operators import composites
+from .custom_operators import composites, registered_operator
 from .flex_attention import expand_flex_attention
 from .torch_antialiasing import antialiased_resampling
 from .torch_complex import REFUSED, split_complex
@@ -50,6 +51,9 @@ _decompositions = extras_module("extras.fx_decomp_util")
 
 #: What torch-mlir's importer raises for a node or a type that it does not know.
 _IMPORT_ERRORS = (AssertionError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError)
+
+#: The key under which torch's dispatcher has operators that are made of others.
+_COMPOSITE = "CompositeImplicitAutograd"
 
 #: What the importer's rewriting of nodes leaves out.
 _ASSERT = torch.ops.aten._assert_async.msg
@@ -100,13 +104,26 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
 def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
     """How operators are decomposed that the op map does not write itself, those named ``also``, and those of other packages."""
     torch_ops.load()
-    table = dict(torch.export.default_decompositions())
-    table.update(get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS))
-    names = {op: operator_name(op) for op in table}
+    composite = torch._C._dispatch_get_registrations_for_dispatch_key(_COMPOSITE)
+    others = tuple(registered_operator(name) for name in composite if not name.startswith("aten::"))
+    table, names = _all_decompositions(tuple(composite), others)
     needed = {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
     asserted = {torch.ops.aten._assert_async.default: _assert_with_message}
     resampling = linear_resampling(needed) | cubic_resampling(needed) | antialiased_resampling()
     return asserted | needed | resampling | grid_sampling() | composites()
+
+
+@functools.lru_cache(maxsize=1)
+def _all_decompositions(composite: tuple[str, ...], others: tuple[Any, ...]) -> tuple[dict[Any, Any], dict[Any, str]]:
+    """What torch and torch-mlir decompose, and the operators' names: 25 ms, so it is kept.
+
+    Args:
+        composite: names of the operators that are made of others, which torch looks through; imports of packages add some.
+        others: those that are not torch's own, which may be registered again under the same name.
+    """
+    table = dict(torch.export.default_decompositions())
+    table.update(get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS))
+    return table, {op: operator_name(op) for op in table}
 
 
 def _assert_with_message(holds: torch.Tensor) -> None:

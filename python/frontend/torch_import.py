@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from ..collector import collector_paused
 from ..dialect.bindings import ir
 from ..dialect.constants import set_constants
 from ..dialect.context import new_context
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["from_torch", "save_weights"]
 
 
+@collector_paused()
 def from_torch(exported_program: Program | Mapping[str, Program], *, dims: Mapping[str, str] | None = None) -> Module:
     """Imports what ``torch.export.export(model.eval(), ...)`` returns, or a file of it (``torch.export.save``, ``.pt2``).
 

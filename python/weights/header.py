@@ -21,10 +21,11 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from ..collector import collector_paused
 from ..dialect.errors import RelaxError
 from .arrays import ALIGNMENT, ArraySpec
 from .files import other_kind
-from .json_text import collector_paused, members
+from .json_text import members
 
 __all__ = [
     "MAX_HEADER_BYTES", "METADATA", "PAGE", "Header", "Layout", "TensorEntry", "TensorTable", "parse_header", "plan_layout",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import json
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["collector_paused", "members", "parse_json"]
+from ..collector import collector_paused
+
+__all__ = ["members", "parse_json"]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _COLON = re.compile(r"[ \t\n\r]*:[ \t\n\r]*")
@@ -19,28 +19,15 @@ _COMMA = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 def parse_json(text: str | bytes, **hooks: Any) -> Any:
     """``json.loads`` with the garbage collector paused.
 
+    Text that is nested too deep ends at Python's recursion limit, and a collection down there would run finalizers of native
+    objects, which then fail and leak.
+
     Raises:
         ValueError: the text is no JSON.
         RecursionError: it is nested too deep.
     """
     with collector_paused():
         return json.loads(text, **hooks)
-
-
-@contextlib.contextmanager
-def collector_paused() -> Generator[None]:
-    """Keeps Python's garbage collector from running.
-
-    Text that is nested too deep ends at Python's recursion limit, and a collection down there would run finalizers of native
-    objects, which then fail and leak.
-    """
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
 
 
 def members(text: str, **hooks: Any) -> Iterator[tuple[str, Any]]:

@@ -66,6 +66,22 @@ def test_an_operator_of_torchs_own_may_be_registered():
     np.testing.assert_allclose(evaluated(x)[1], x.numpy() + 1)
 
 
+def test_one_made_of_others_may_be_defined_again():
+    """What torch decomposes is kept from one import to the next."""
+    x = torch.randn(5, 4)
+
+    class Again(torch.nn.Module):
+        def forward(self, x):
+            return torch.ops.relaxir_again.times(x)
+
+    for factor in (2, 3):
+        with torch.library._scoped_library("relaxir_again", "FRAGMENT") as library:
+            library.define("times(Tensor x) -> Tensor")
+            library.impl("times", lambda x, by=factor: x * by, "CompositeImplicitAutograd")
+            module = rx.from_torch(torch.export.export(Again(), (x,)))
+        np.testing.assert_array_equal(rx.evaluate(module, "main", x.numpy())[0], factor * x.numpy())
+
+
 def test_torch_compile_knows_it():
     rx.register_torch_op("relaxir_test::scale_and_shift", lambda x, by=2.0: (x * by, x + by))
     x, before = torch.randn(5, 4), len(rx.torch_graphs())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...collector import collector_paused
 from ...dialect.bindings import func, ir
 from ...dialect.context import new_context
 from ...dialect.errors import RelaxError
@@ -60,6 +61,7 @@ class Imported:
     layouts: Sequence[Layout]
 
 
+@collector_paused()
 def from_onnx(
     model: Any,
     *,
