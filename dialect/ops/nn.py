@@ -241,7 +241,7 @@ def _check_mask(mask: TensorInfo, q: TensorInfo, scores: list[Dim]) -> None:
 
 
 def _window(size: Dim, kernel: Dim, stride: int, before: int, after: int, dilation: int = 1, ceil: bool = False) -> Dim:
-    """Output size of a sliding window; with ``ceil`` a window that starts inside the input or left padding counts."""
+    """Output size of a sliding window; with ``ceil`` a last one counts that starts inside the input or left padding."""
     if stride < 1 or dilation < 1 or before < 0 or after < 0:
         raise RelaxError("expected positive strides and dilation and no negative padding")
     require_at_most(1, kernel, f"expected a window of 1 or more, got {dim_text(kernel)}")
@@ -250,13 +250,13 @@ def _window(size: Dim, kernel: Dim, stride: int, before: int, after: int, dilati
     whole, reach = size + before + after, dilation * (kernel - 1) + 1
     require_at_most(reach, whole, f"expected a window of at most {dim_text(whole)}, got {dim_text(reach)}")
     span = whole - reach
-    count = (span + stride - 1 if ceil else span) // stride + 1
     if not ceil:
-        return count
-    if isinstance(size, int) and isinstance(count, int):
-        return count - 1 if (count - 1) * stride >= size + before else count
-    # A last window that starts beyond the image is dropped, which no expression says; windows this long never do.
-    return count if isinstance(kernel, int) and after + stride <= dilation * (kernel - 1) + 1 else None
+        return span // stride + 1
+    if not isinstance(reach, int):
+        return None  # no pooling: a window's size is an attribute
+    # A window that reaches the last element may start beyond the image: by at most as much, whatever the image's size.
+    beyond = max(after + stride - reach, 0)
+    return (span + stride - 1 - beyond) // stride + 1
 
 
 class Conv2D(Op, name="conv2d"):

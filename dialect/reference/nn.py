@@ -208,19 +208,19 @@ def _laid_out(values: Array, source: str, target: str) -> Array:
     return values.transpose(permutation(source, target))
 
 
-def _ceil_margin(image: tuple[int, ...], kernel: _Pair, strides: _Pair, padding: list[int], dilation: _Pair) -> _Pair:
-    """How many rows and columns the last windows of ceil mode reach over the end of the padding."""
-    axes = zip(image, kernel, strides, padding[:2], padding[2:], dilation, strict=True)
-    return [_reach_beyond(*axis) for axis in axes]
+def _pool_windows(
+    image: Array, fill: float, beyond: float, pool_size: _Pair, strides: _Pair, padding: list[int], dilation: _Pair, ceil: bool
+) -> Array:  # fmt: skip
+    """The windows of an image with ``fill`` around it; those of ceil mode may reach over the padding's end, to ``beyond``.
 
-
-def _reach_beyond(size: int, kernel: int, stride: int, before: int, after: int, dilation: int) -> int:
-    """The last window must start inside the image or in the padding before it."""
-    extent = dilation * (kernel - 1) + 1
-    count = -(-(size + before + after - extent) // stride) + 1
-    if (count - 1) * stride >= size + before:
-        count -= 1
-    return max(0, (count - 1) * stride + extent - (size + before + after))
+    They start inside the image or in the padding before it.
+    """
+    padded = _padded(image, padding[:2], padding[2:], fill)
+    if not ceil:
+        return _windows(padded, pool_size, strides, dilation)
+    found = _windows(_padded(padded, [0, 0], [s - 1 for s in strides], beyond), pool_size, strides, dilation)
+    rows, columns = (-(-(n + p) // s) for n, p, s in zip(image.shape[2:], padding[:2], strides, strict=True))
+    return found[:, :, :rows, :columns]
 
 
 @reference
@@ -228,10 +228,8 @@ def max_pool2d(
     x: Array, *, pool_size: _Pair, strides: _Pair, padding: list[int], dilation: _Pair, ceil_mode: bool, layout: str = "NCHW"
 ) -> Array:  # fmt: skip
     x = _laid_out(x, layout, "NCHW")
-    margin = _ceil_margin(x.shape[2:], pool_size, strides, padding, dilation) if ceil_mode else [0, 0]
-    after = [p + m for p, m in zip(padding[2:], margin, strict=True)]
     least = lowest(x.dtype)
-    windows = _windows(_padded(wide(x), padding[:2], after, least), pool_size, strides, dilation)
+    windows = _pool_windows(wide(x), least, least, pool_size, strides, padding, dilation, ceil_mode)
     return convert(_laid_out(np.max(windows, axis=(-2, -1), initial=least), "NCHW", layout), x.dtype)
 
 
@@ -241,13 +239,10 @@ def avg_pool2d(
     count_include_pad: bool, layout: str = "NCHW",
 ) -> Array:  # fmt: skip
     x = _laid_out(x, layout, "NCHW")
-    margin = _ceil_margin(x.shape[2:], pool_size, strides, padding, dilation) if ceil_mode else [0, 0]
     values = wide(x)
 
     def sums(image: Array, fill: float) -> Array:
-        inner = _padded(image, padding[:2], padding[2:], fill)
-        windows = _windows(_padded(inner, [0, 0], margin, 0), pool_size, strides, dilation)
-        return np.sum(windows, axis=(-2, -1))
+        return np.sum(_pool_windows(image, fill, 0, pool_size, strides, padding, dilation, ceil_mode), axis=(-2, -1))
 
     counted = np.ones((1, 1, *x.shape[2:]), values.dtype)
     means = sums(values, 0) / sums(counted, 1 if count_include_pad else 0)

@@ -124,7 +124,9 @@ class _Writer:
             + (self.grouped,) * 2
             + (self.attention,) * 3
             + (self.convolution,) * 2
+            + (self.pooling,)
             + (self.rows,) * 3
+            + (self.reduction,) * 2
             + (self.moves,) * 2
         )
         with self.b.function("main"):
@@ -300,6 +302,19 @@ class _Writer:
             return getattr(b, kind)(x, axis=axis)
         gains = [self.tensor((width,), dtype, "weight") for _ in range(2 if kind == "layer_norm" else 1)]
         return getattr(b, kind)(x, *gains, axes=[-1])
+
+    def reduction(self) -> Value:
+        """Of any axes and any type, also of many elements to few, whose loops do not merge."""
+        rng, b = self.rng, self.b
+        dtype = rng.choice((*_FLOATS, "f64", "i8", "ui8", "i32", "i64"))
+        shape = (self.size((1, 2, 5), "m"), self.size(_ROWS, "n"), rng.choice((1, 3, 64, 130, 300)))
+        axes = rng.sample(range(3), rng.choice((1, 2, 2, 3, 3)))
+        x, kind = self.tensor(shape, dtype), rng.choice(("sum", "max", "min"))
+        if rng.random() < 0.4:
+            x = b.multiply(x, self.tensor(shape[-1:], dtype, "weight"))
+        if rng.random() < 0.2:
+            x = b.astype(b.greater(x, b.full((), 0, dtype)), "i64")
+        return getattr(b, kind)(x, axis=sorted(axes), keepdims=rng.random() < 0.3)
 
     def moves(self) -> Value:
         rng, b = self.rng, self.b

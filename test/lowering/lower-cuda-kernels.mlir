@@ -43,6 +43,13 @@
 // CHECK: gpu.launch_func @device::@blocks blocks in (%{{.*}}, %{{.*}}, %{{.*}}) threads in
 // CHECK-SAME: dynamic_shared_memory_size
 
+// Much to little is reduced by blocks that each have a part, which another launch combines with what the result begins with.
+
+// CHECK: func.func private @least(
+// CHECK: %[[PARTS:.*]] = memref.alloc(%{{.*}}) : memref<?xi64>
+// CHECK: gpu.launch_func @device::@least blocks in (%c16, %{{.*}}, %{{.*}}) threads in (%c256
+// CHECK: gpu.launch_func @device::@least_1 blocks in (%c1{{.*}}, %{{.*}}, %{{.*}}) threads in (%c256
+
 // Entries follow when there are all of their buffers.
 
 // CHECK: func.func @main(
@@ -99,6 +106,24 @@ module attributes {relax.cuda_target = "cuda:sm_80"} {
       scf.yield %next : f32
     }
     memref.store %last, %y[] : memref<f32>
+    return
+  }
+  func.func private @least(%x: memref<128x384xi64>, %scale: memref<384xi64>, %y: memref<i64>)
+      attributes {relax.device, relax.kernel} {
+    %most = arith.constant 9223372036854775807 : i64
+    linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []}
+        ins(%most : i64) outs(%y : memref<i64>) {
+    ^bb0(%a: i64, %b: i64):
+      linalg.yield %a : i64
+    }
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> ()>],
+                    iterator_types = ["reduction", "reduction"]}
+        ins(%x, %scale : memref<128x384xi64>, memref<384xi64>) outs(%y : memref<i64>) {
+    ^bb0(%a: i64, %b: i64, %least: i64):
+      %0 = arith.muli %a, %b : i64
+      %1 = arith.minsi %least, %0 : i64
+      linalg.yield %1 : i64
+    }
     return
   }
   func.func @main(%x: memref<i64>) attributes {relax.device} {

@@ -13,6 +13,7 @@ import torch.nn.functional as fn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import relaxir as rx
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.layouts import permutation
@@ -263,6 +264,28 @@ def torch_conv(x: Array, weight: Array, attrs: dict[str, Any]) -> torch.Tensor:
     top, left, bottom, right = attrs["padding"]
     padded = fn.pad(double(x), (left, right, top, bottom))
     return fn.conv2d(padded, double(weight), None, attrs["strides"], 0, attrs["dilation"], attrs["groups"])
+
+
+@settings(max_examples=200)
+@given(
+    st.integers(1, 5), st.integers(1, 4), st.integers(1, 2), st.integers(0, 4), st.integers(0, 4), st.integers(1, 14),
+    st.booleans(),
+)  # fmt: skip
+def test_windows_of_open_sizes(
+    kernel: int, stride: int, dilation: int, before: int, after: int, size: int, ceil: bool
+) -> None:  # fmt: skip
+    """Types say how many windows there are; those of ceil mode start inside the image or the padding before it."""
+    reach = (kernel - 1) * dilation + 1
+    if size + before + after < reach:
+        return
+    last = size + before + after - reach + (stride - 1 if ceil else 0)
+    count = len([at for at in range(0, last + 1, stride) if not ceil or at < size + before])
+    b = rx.Builder()
+    with b.function("main"):
+        how = {"padding": [before, 0, after, 0], "strides": [stride, 1], "dilation": [dilation, 1]}
+        b.output(b.max_pool2d(b.input("x", (1, 1, "h", 3)), pool_size=[kernel, 1], ceil_mode=ceil, **how))
+    (got,) = rx.evaluate(b.build(), "main", np.zeros((1, 1, size, 3), np.float32))
+    assert got.shape == (1, 1, count, 3)
 
 
 @pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"])

@@ -21,6 +21,7 @@ __all__ = [
     "decode_attention",
     "gate",
     "grouped_product",
+    "least",
     "masked_attention",
     "product",
     "ptx_of",
@@ -153,6 +154,15 @@ def layer_norm(size: int, width: int) -> Build:
     return build
 
 
+def least(rows: int, width: int) -> Build:
+    """The least of all elements, each times its column's scale."""
+
+    def build(b: Builder) -> None:
+        b.output(b.min(b.multiply(b.input("x", (rows, width)), b.input("scale", (width,))), axis=[0, 1]))
+
+    return build
+
+
 def gate(width: int) -> Build:
     """``silu(gate) * up`` in bf16."""
 
@@ -250,6 +260,7 @@ CASES = {
     "attention-added": Case(attention_with_mask(12, 12, 64, "bf16")),
     "attention-decode": Case(decode_attention(_HEADS, _HEADS // 4, _HIDDEN // _HEADS)),
     "embedding": Case(_embedding),
+    "least": Case(least(128, 768)),
     "running-sum": Case(lambda b: b.output(b.cumsum(b.input("x", ("n", _HIDDEN)), axis=1))),
     "sort": Case(lambda b: b.output(b.argsort(b.input("x", ("n", 32000)), axis=1, descending=True))),
     "transpose": Case(lambda b: b.output(b.permute_dims(b.input("x", ("n", _HIDDEN), "bf16"), axes=[1, 0]))),

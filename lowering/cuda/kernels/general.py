@@ -1,6 +1,7 @@
 """The general path: any function of linalg operations, and of loops over them, as launches. Slower than a template, and right.
 
-An operation is a launch with a thread for each point of its parallel loops. A loop whose iterations are independent
+An operation is a launch with a thread for each point of its parallel loops; one that reduces much to little has blocks for each
+result (``reduction.py``). A loop whose iterations are independent
 (``relax.shared``) is a launch with a block for each; its threads share each operation inside. Any other loop, and all of a
 kernel that reads elements on its way, is a launch of one block. What is around that decides by sizes alone stays on the host.
 """
@@ -19,6 +20,7 @@ from .device_code import DeviceCode
 from .host_code import HostCode
 from .loop_code import LoopCode, touches_memory
 from .points import Points, delinearized
+from .reduction import Reduction, fills, launch_reduction, reduction_of
 
 __all__ = ["lower_generally"]
 
@@ -60,8 +62,20 @@ class _General:
 
     def block(self, block: ir.Block) -> None:
         """Lowers what is in a block of the host."""
-        for op in operations(block):
-            self._lower(op)
+        ops = operations(block)
+        plans = [self._reduction(op) for op in ops]
+        for i, op in enumerate(ops):
+            following, before = (plans[i + 1] if i + 1 < len(ops) else None), (ops[i - 1] if i else None)
+            if following is not None and fills(op, following.operation):
+                continue  # its number is what the reduction begins with
+            plan = plans[i]
+            if plan is None:
+                self._lower(op)
+            else:
+                launch_reduction(self.code, plan, before if before is not None and fills(before, op) else None)
+
+    def _reduction(self, op: ir.Operation) -> Reduction | None:
+        return None if op.name != "linalg.generic" or HOST in op.attributes else reduction_of(op)
 
     def alone(self, ops: Sequence[ir.Operation]) -> None:
         """Some operations as one kernel of one block."""

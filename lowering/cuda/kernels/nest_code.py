@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ....dialect.bindings import ir
+from ....dialect.bindings import func, ir
 from ....dialect.errors import RelaxError
+from ....dialect.functions import body_of
+from ....dialect.traversal import nested_operations
 from ...kernels.emit.buffers import Buffers
 from ...kernels.emit.emitter import Emitter
 from ...kernels.emit.lane_math import Item
@@ -13,7 +15,7 @@ from ...kernels.emit.memory import Memory, Point
 from ...kernels.emit.scalar_body import Body
 from ...kernels.structure.nest import Nest, Operand, collapse, read_nest
 
-__all__ = ["NestCode", "Terms", "is_plain", "read"]
+__all__ = ["NestCode", "Terms", "is_plain", "plain_operations", "read"]
 
 
 def read(operation: ir.Operation, memory: Buffers, rows: int = 0) -> Nest:
@@ -27,6 +29,15 @@ def is_plain(operation: ir.Operation) -> bool:
         return False
     body = [op.operation for op in operation.regions[0].blocks[0].operations][:-1]
     return all(map(_is_number, operation.operands)) and all(map(_is_arithmetic, body))
+
+
+def plain_operations(function: func.FuncOp) -> list[ir.Operation]:
+    """The linalg operations of a function that has no others on elements, but allocations."""
+    block = body_of(function)
+    top = [] if block is None else [op.operation for op in block.operations]
+    found = [op for op in nested_operations(function.operation) if op.name.startswith(("linalg.generic", "memref.", "scf."))]
+    found = [op for op in found if op.name not in ("memref.dim", "memref.alloc", "memref.dealloc")]
+    return found if all(op in top and is_plain(op) for op in found) else []
 
 
 def _is_number(value: ir.Value) -> bool:

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from math import gcd, prod
 
 from ....dialect.bindings import func, ir
-from ....dialect.functions import body_of
 from ....dialect.struct_info import element_bytes
-from ....dialect.traversal import erase_with_users, nested_operations
+from ....dialect.traversal import erase_with_users
 from ...kernels.emit.buffers import Buffers
 from ...kernels.emit.memory import Lanes, Memory, Point
 from ...kernels.structure.combiners import COMBINERS, combiners
@@ -32,7 +31,8 @@ from ..cuda_target import CudaTarget
 from .device_code import DeviceCode
 from .device_memory import DeviceMemory
 from .host_code import HostCode
-from .nest_code import NestCode, Terms, is_plain, read
+from .nest_code import NestCode, Terms, plain_operations, read
+from .reduction import fills
 from .shuffles import exchanged
 
 __all__ = ["OuterPlan", "build_outer", "plan_outer"]
@@ -93,14 +93,14 @@ class OuterPlan:
 def plan_outer(function: func.FuncOp, target: CudaTarget) -> OuterPlan | None:
     """The plan of a kernel function that reduces outer loops, or multiplies few rows; None for others."""
     del target
-    found = _operations(function)
+    found = plain_operations(function)
     reductions = [op for op in found if "reduction" in str(op.attributes["iterator_types"])]
     if ROWS in function.attributes or len(reductions) != 1:
         return None
     (operation,) = reductions
     at = found.index(operation)
     fill, epilogue = found[:at], found[at + 1 :]
-    if len(fill) > 1 or len(epilogue) > 1 or not all(_fills(op, operation) for op in fill):
+    if len(fill) > 1 or len(epilogue) > 1 or not all(fills(op, operation) for op in fill):
         return None
     if epilogue and not _follows(epilogue[0], operation):
         return None
@@ -124,15 +124,6 @@ def _planned(fill: ir.Operation | None, operation: ir.Operation, epilogue: ir.Op
     return OuterPlan(fill, operation, epilogue, column, rows, reduced, width, unroll)
 
 
-def _operations(function: func.FuncOp) -> list[ir.Operation]:
-    """The linalg operations of a function that has no others on elements, but allocations."""
-    block = body_of(function)
-    top = [] if block is None else [op.operation for op in block.operations]
-    found = [op for op in nested_operations(function.operation) if op.name.startswith(("linalg.generic", "memref.", "scf."))]
-    found = [op for op in found if op.name not in ("memref.dim", "memref.alloc", "memref.dealloc")]
-    return found if all(op in top and is_plain(op) for op in found) else []
-
-
 def _written(operation: ir.Operation) -> ir.Value:
     return operation.operands[len(operation.operands) - 1]
 
@@ -144,12 +135,6 @@ def _maps(operation: ir.Operation) -> list[ir.AffineMap]:
 def _parallel(operation: ir.Operation) -> int:
     """How many loops are no reductions."""
     return str(operation.attributes["iterator_types"]).count("<parallel>")
-
-
-def _fills(fill: ir.Operation, operation: ir.Operation) -> bool:
-    """Whether an operation writes a number to the result of another one."""
-    scalar = len(fill.operands) == 2 and not isinstance(fill.operands[0].type, ir.MemRefType)
-    return scalar and fill.operands[1] == _written(operation)
 
 
 def _follows(epilogue: ir.Operation, operation: ir.Operation) -> bool:

@@ -12,14 +12,15 @@ after, one launch: thread t of a row has the elements from ``4 * t`` on, those f
     x = in[i, ...];  m = maximum of all threads' x;  p = exp(x - m);  s = sum of all threads' p;  out[i, ...] = p / s
 
 What is between the operations is in registers, and what several of them read is read once. Threads of a warp combine what they
-have by shuffles, warps by shared memory. Rows without anything in between, as those of a sum, may be of any length.
+have by shuffles, warps by shared memory. Rows without anything in between, as those of a sum, may be of any length; a few long
+ones that are only reduced have more blocks than one each (`reduction.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 
 from ....dialect.bindings import func, ir
 from ....dialect.functions import body_of
@@ -47,6 +48,8 @@ _PER_WARP_THREAD, _PER_THREAD = 4, 8
 # Elements of a row for each thread of a block, where there is a choice: enough of them between two barriers.
 _ENOUGH = 4
 _ACCESS = 16
+# Rows that leave most of a GPU idle, and columns that one block goes through in the time that a second launch takes.
+_FEW_ROWS, _LONGEST = 32, 32768
 
 
 @dataclass(frozen=True)
@@ -175,8 +178,11 @@ def _sized(
     read_at = [o for n in nests for o in _in_rows(n, rows) if o.buffer is not None and o.value not in own]
     width = _ACCESS // max([element_bytes(ir.MemRefType(o.value.type).element_type) for o in read_at], default=4)
     kept = any(o.value in own for n in nests for o in _in_rows(n, rows))
+    reductions = [n for n in nests if n.reductions]
     if columns is None and kept:
         return None
+    if not kept and len(reductions) == 1 and _are_few(reductions[0], rows) and (columns is None or columns > _LONGEST):
+        return None  # more blocks than rows: reduction.py
     if columns is None:  # rows begin anywhere
         return RowsPlan(operations, rows, own, None, 1, _LONG if rows else _MOST_THREADS)
     width = gcd(width, columns)
@@ -189,6 +195,12 @@ def _sized(
     if vectors > threads * _PER_THREAD:
         return None if kept else RowsPlan(operations, rows, own, None, width, threads)
     return RowsPlan(operations, rows, own, columns, width, threads)
+
+
+def _are_few(nest: Nest, rows: int) -> bool:
+    """Whether a nest is known to have fewer rows than make enough blocks."""
+    counts = [size.static for d, size in nest.extents.items() if d < rows]
+    return None not in counts and prod(n or 0 for n in counts) < _FEW_ROWS
 
 
 def _written(operation: ir.Operation) -> ir.Value:

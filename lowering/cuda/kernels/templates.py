@@ -15,6 +15,7 @@ from .index_copy import build_index_copy, plan_index_copy
 from .matvec.template import build_matvec, plan_of_matvec
 from .outer_sums import build_outer, plan_outer
 from .products.template import build_product, plan_of_product
+from .reduction import build_reduction, plan_reduction
 from .row_code import build_rows
 from .rows import plan_rows
 from .scan import build_scan, plan_scan
@@ -51,5 +52,6 @@ TEMPLATES: tuple[Template, ...] = (
     Template("sort", plan_sort, build_sort),
     Template("index-copy", plan_index_copy, build_index_copy),
     Template("transpose", plan_transpose, build_transpose),
+    Template("reduction", plan_reduction, build_reduction),
     Template("elementwise", plan_elementwise, build_elementwise),
 )

@@ -14,7 +14,7 @@ import pytest
 import relaxir as rx
 from relaxir.building.builder import Builder
 from relaxir.runtime.cuda.code import CudaLibrary
-from support.device_cases import attention, decode_attention, rms_norm, softmax
+from support.device_cases import attention, decode_attention, least, rms_norm, softmax
 from support.ptx_edits import Edit, drop, put, swap
 
 # Of bf16 results, one unit in their eighth bit, relative to the largest; sums in f32 are off by less.
@@ -188,7 +188,19 @@ _SCANS: dict[str, Edit] = {
     "every lane writes its warp's sum": put(r"^\s*@%p3 bra[^;]*;", ""),
     "no bound of the line": put(r"^\s*@%p2 bra[^;]*;", "", 1),
 }
-
+_PARTIAL: dict[str, Edit] = {
+    "barrier in front of the first meeting dropped": drop(r"bar\.sync"),
+    "barrier in front of the last meeting dropped": drop(r"bar\.sync", 7),
+    "barrier where parts meet dropped": drop(r"bar\.sync", 8),
+    "threads that meet a neighbour's neighbour": put(r"(ld\.shared\.b32\s+%r\d+, \[%rd\d+)\+512\]", r"\1+256]"),
+    "threads that meet nobody": put(r"(ld\.shared\.b32\s+%r\d+, \[%rd\d+)\+64\]", r"\1]"),
+    "all threads meet": put(r"(setp\.gt\.u32\s+%p\d+, %r\d+), 127;", r"\1, 255;"),
+    "every thread writes its part": put(r"^\s*@%p9 bra[^;]*;", ""),
+    "a part at the next one's place": put(r"(st\.global\.b32\s+\[%rd\d+)\]", r"\1+4]"),
+    "a part behind the last one": put(r"(ld\.global\.b32\s+%r\d+, \[%rd\d+)\]", r"\1+64]"),
+    "a run of the next rows": put(r"(mul\.wide\.u32\s+%rd\d+, %r\d+), 8192;", r"\1, 16384;"),
+    "a read that is not aligned": put(r"(ld\.global\.v4\.b32\s+[^\[]*\[%rd\d+)\]", r"\1+8]"),
+}
 _FEW: dict[str, Edit] = {
     "search by the end of another group": put(r"(ld\.global\.b32\s+%rd\d+, \[%rd\d+)\+8\]", r"\1]"),
     "search among the wrong half": put(r"setp\.gt(\.u64\s+%p\d+, %rd\d+, %rd\d+;\s*selp\.b64\s+%rd\d+, 0, 2)", r"setp.le\1"),
@@ -211,6 +223,7 @@ _GROUPS: dict[str, Edit] = {
 _ENDS = (np.array([100, 163, 350]),)
 _FEW_ENDS = (np.array([1, 2, 5]),)
 _DECODE = decode_attention(4, 2, 32)
+_SCALE = (np.linspace(0.5, 2, 256, dtype=np.float32),)
 _MASK = (np.arange(300) % 5 != 0,)
 _BF16 = ml_dtypes.bfloat16
 KERNELS = {
@@ -225,6 +238,7 @@ KERNELS = {
     "grouped-rows": _Kernel("cuda:sm_80", _grouped(6, 256), [(6, 256), (120, 256)], _BF16, _FEW, _FEW_ENDS),
     "softmax": _Kernel("cuda:sm_80", softmax(300), [(5, 300)], np.float32, _ROWS | _TAIL),
     "rms-norm": _Kernel("cuda:sm_80", rms_norm(256), [(5, 256), (256,)], _BF16, _ROWS),
+    "reduction": _Kernel("cuda:sm_80", least(128, 256), [(128, 256)], np.float32, _PARTIAL, _SCALE),
     "scan": _Kernel("cuda:sm_80", _scan, [(2, 300)], np.float32, _SCANS),
 }
 CASES = [(kernel, bug) for kernel, made in KERNELS.items() for bug in made.bugs]

@@ -71,13 +71,13 @@ def test_reductions_of_rows(name: str, shape: tuple[int | str, ...]) -> None:
 
 
 def test_reductions_to_one_number() -> None:
-    executable = agrees(reduced(("n", 40), [0, 1]), random((30, 40)))
-    assert plans(executable)[0] == "rows columns=any width=1 threads=1024 rows-per-block=1"
+    executable = agrees(reduced((30, 40), [0, 1]), random((30, 40)))
+    assert plans(executable)[0] == "rows columns=1200 width=4 threads=128 rows-per-block=1"
 
 
 def test_integers_and_what_threads_cannot_combine() -> None:
     assert plans(agrees(reduced((5, 70), [1], dtype="i32"), random((5, 70), "i32")))[0].startswith("rows ")
-    assert "general" in plans(agrees(reduced((5, 70), [1], dtype="f64"), random((5, 70), "f64")))
+    assert not plans(agrees(reduced((5, 70), [1], dtype="f64"), random((5, 70), "f64")))[0].startswith("rows ")
 
 
 def test_not_a_number_is_found_whichever_thread_has_it() -> None:
