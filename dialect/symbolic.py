@@ -163,6 +163,7 @@ def symbol(name: str) -> Expr:
     return Expr({(name,): 1})
 
 
+@functools.lru_cache(maxsize=4096)
 def open_dim(*numbers: int) -> Expr:
     """The open name of those numbers."""
     return Expr({(_OPEN + "_".join(map(str, numbers)),): 1})

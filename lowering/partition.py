@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from ..dialect.analysis.op_dependencies import OpOrder, rearrange
 from ..dialect.analysis.peak_memory import PeakMemory
 from ..dialect.analysis.purity import Purity
-from ..dialect.analysis.task_order import schedule
+from ..dialect.analysis.task_order import Graph, schedule
 from ..dialect.bindings import func, ir
 from ..dialect.call_graph import CallGraph
 from ..dialect.functions import (
@@ -61,13 +61,14 @@ def partition_transform(function: func.FuncOp) -> list[func.FuncOp]:
     order = OpOrder(Purity(CallGraph(module)), LazyCalls(module))
     dependencies = _Dependencies(block, values, order)
     made: list[func.FuncOp] = []
+    known: dict[Graph, list[int]] = {}
     for positions in _steps(dependencies, values):
         outputs = [values[i] for i in positions]
         ops, inputs = dependencies.of(outputs)
         build = _Builder(function, [block.arguments[i] for i in inputs], outputs)
         made.append(build.function(len(made), ops))
         set_names(made[-1], [names[i] for i in inputs], [results[i] for i in positions])
-        _schedule(made[-1], order)
+        _schedule(made[-1], order, known)
     return made
 
 
@@ -81,15 +82,24 @@ def _steps(dependencies: _Dependencies, values: Sequence[ir.Value]) -> list[list
     return list(steps.values())
 
 
-def _schedule(step: func.FuncOp, order: OpOrder) -> None:
-    """Orders the ops of a step; results are the caller's memory, whenever they are made."""
+def _schedule(step: func.FuncOp, order: OpOrder, known: dict[Graph, list[int]]) -> None:
+    """Orders the ops of a step; results are the caller's memory, whenever they are made.
+
+    Args:
+        step: changed in place.
+        order: what must come before what.
+        known: the orders that were found for steps before, by their graphs: those of layers are alike.
+    """
     block = body_of(step)
     assert block is not None
     if len(block.operations) <= _ORDERED:
         return
     graph = PeakMemory().graph(block, order.edges(block))
     sizes = [0 if v in graph.kept else s for v, s in enumerate(graph.sizes)]
-    rearrange(block, schedule(replace(graph, sizes=tuple(sizes))))
+    graph = replace(graph, sizes=tuple(sizes))
+    if graph not in known:
+        known[graph] = schedule(graph)
+    rearrange(block, known[graph])
 
 
 class _Dependencies:

@@ -93,14 +93,13 @@ class KnownSizes:
 
     def _infer(self, op: EffectOp) -> None:
         sizes = op_sizes(op)
-        opened = {
-            open_dim(i, axis).text: self.shapes[value][axis]
-            for i, value in enumerate(op.operands)
-            if value in self.shapes
-            for axis in range(len(self.shapes[value]))
-        }  # fmt: skip
+        opened: dict[str, int | Expr] = {}
 
         def size_of(dim: int | Expr) -> int | Expr:
+            if isinstance(dim, int):
+                return dim
+            if not opened:  # of most ops all sizes are numbers: these need no names
+                opened.update(self._opened_by(op))
             return _replaced(dim, opened)
 
         for result, shape in zip(op.results, sizes.results, strict=True):
@@ -113,6 +112,15 @@ class KnownSizes:
             needed = [Needed(r.with_sizes(size_of), r) for r in sizes.relations]
             self.needed[op.results[0]] = [n for n in needed if not n.relation.decided()]
             self.ops[op.results[0]] = sizes
+
+    def _opened_by(self, op: EffectOp) -> dict[str, int | Expr]:
+        """The sizes of an op's operands by the names that stand for them."""
+        return {
+            open_dim(i, axis).text: self.shapes[value][axis]
+            for i, value in enumerate(op.operands)
+            if value in self.shapes
+            for axis in range(len(self.shapes[value]))
+        }  # fmt: skip
 
     def _define(self, result: ir.Value, known: Sequence[Dim]) -> None:
         """Keeps what new dimensions in the type of a result are, where that is known, and the symbols in them."""
