@@ -93,7 +93,7 @@ DEFERRABLE = "relax.deferrable"
 #: fusion/repeat_producers, fusion/restore_destinations, cpu/share_copies, cpu/share_frames, cpu/lend_memory,
 #: cpu/carry_in_place, cpu/known_kernels, cpu/merge_kernels, cpu/compiler, cpu/kernels/nest/plan_loops,
 #: cpu/kernels/lower_kernels, cpu/set_linkage,
-#: cuda/kernels/plan_cuda_kernels, cuda/kernels/lower_cuda_kernels, cuda/kernels/general.
+#: cpu/sink_frames, cuda/kernels/plan_cuda_kernels, cuda/kernels/lower_cuda_kernels, cuda/kernels/general.
 KERNEL = "relax.kernel"
 
 #: On a kernel that is kept for other modules once it is compiled, a string: the digest of what determines it, and how many
@@ -113,7 +113,7 @@ STACK = "relax.stack"
 #: On a kernel whose operations share their first loops: how many.
 #: Written by fusion/row_groups; read by fusion/report_kernels, cpu/kernels/contraction/plan_contractions,
 #: cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels, cpu/merge_kernels, cuda/kernels/rows,
-#: cuda/kernels/elementwise, cuda/kernels/outer_sums, cuda/kernels/transpose.
+#: cpu/sink_frames, cuda/kernels/elementwise, cuda/kernels/outer_sums, cuda/kernels/transpose.
 ROWS = "relax.rows"
 
 #: On a loop of a kernel with independent iterations, which threads may share: pairs of an argument and one of its dimensions,

@@ -69,6 +69,7 @@ PASSES: dict[str, Callable[[], type[Pass]]] = {
     "relax-share-copies": _ours(".cpu.share_copies", "ShareCopies"),
     "relax-share-frames": _ours(".cpu.share_frames", "ShareFrames"),
     "relax-share-loops": _ours(".cpu.share_loops", "ShareLoops"),
+    "relax-sink-frames": _ours(".cpu.sink_frames", "SinkFrames"),
     "relax-skip-masked-products": _ours(".skip_masked_products", "SkipMaskedProducts"),
     "relax-to-linalg": _ours(".linalg.to_linalg", "RelaxToLinalg"),
     "relax-use-arena": _ours(".cpu.use_arena", "UseArena"),

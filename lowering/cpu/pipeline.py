@@ -33,7 +33,7 @@ TO_LLVM = (
 
 
 _PLANNING = (
-    *BOUNDARY, "relax-to-linalg", *FUSION, *BUFFERS,
+    *BOUNDARY, "relax-to-linalg", *FUSION[:-1], "relax-sink-frames", FUSION[-1], *BUFFERS,
     "relax-merge-kernels{of=steps}", "relax-plan-contractions", "relax-plan-loops", "relax-merge-kernels{of=entries}",
 )  # fmt: skip
 _MERGING = "relax-merge-kernels"

@@ -33,8 +33,8 @@ from ....lowering_pass import LoweringPass
 from ....marks import CONTRACTION, KERNEL, PLAN, ROWS
 from ....set_target import target_of
 from ....target import Target
+from ..windows.group import find_windows
 from ..windows.plan import WindowPlan, checked_window_plan
-from ..windows.shape import find_windows
 from .nest_plan import NestPlan, check_plan, parse_plan
 from .plain_loops import has_template
 from .vector_plan import make_plan
@@ -84,10 +84,11 @@ def plans_of_loops(function: func.FuncOp, target: Target) -> Iterator[NestPlan |
 
 def _windows_plan(found: Sequence[ir.Operation], target: Target) -> WindowPlan | None:
     """Writes the plan of sums over windows, where they are all that a function does and get a kernel of their own."""
-    matched = find_windows(found, Buffers(found[0].location)) if found else None
-    plan = None if matched is None else checked_window_plan(matched[1], target)
-    if matched is not None and plan is not None:
-        matched[0].contraction.attributes[PLAN] = ir.StringAttr.get(str(plan), matched[0].contraction.context)
+    group = find_windows(found)
+    plan = None if group is None else checked_window_plan(group.windows, target)
+    if group is not None and plan is not None:
+        operation = group.group.contraction
+        operation.attributes[PLAN] = ir.StringAttr.get(str(plan), operation.context)
     return plan
 
 

@@ -16,7 +16,7 @@ from ....kernels.structure.nest import Operand
 from ....target import Dot
 from .shape import Windows
 
-__all__ = ["QUAD", "Columns", "Vector"]
+__all__ = ["QUAD", "Columns", "Row", "Vector"]
 
 QUAD = 4
 
@@ -40,6 +40,21 @@ class Vector:
         return -(-self.active // self.quarter)
 
 
+@dataclass(frozen=True)
+class Row:
+    """A row of the image that windows of a line read.
+
+    Attributes:
+        is_outside: whether it is known to be in the frame.
+        inside: whether it is in the image, where that is known at run time only.
+        shift: how far one that is in the image is behind it.
+    """
+
+    is_outside: bool = False
+    inside: ir.Value | None = None
+    shift: ir.Value | None = None
+
+
 class Columns:
     """Builds columns of the image and of filters, and sums of their products, for a vector of channels."""
 
@@ -52,17 +67,43 @@ class Columns:
         self.flips = unsigned_image == unsigned_filter if dot.unsigned else unsigned_image
         self._image_first = dot.unsigned and not unsigned_filter
 
-    def of_image(self, point: Point, tap: int, rows: int) -> list[ir.Value]:
-        """A column of so many rows: for each four of these, vectors of channels."""
-        em, down, across = self.emitter, self.windows.down, self.windows.across
-        place = point.at(across, em.number(tap))
-        loaded = [self._load(self.windows.image, place.at(down, em.number(row))) for row in range(rows)]
-        if self.flips:
-            sign = em.constant(-128, self.bytes)
-            loaded = [em.op("arith.xori", [row, sign], self.bytes) for row in loaded]
-        fours = [loaded[i : i + QUAD] for i in range(0, rows, QUAD)]
+    def of_image(self, point: Point, tap: int, rows: Sequence[Row]) -> list[ir.Value]:
+        """A column of some rows: for each four of these, vectors of channels."""
+        em, windows, count = self.emitter, self.windows, len(rows)
+        if self._is_outside(point, tap):
+            return [self._signed(self._frame())] * (QUAD * -(-count // QUAD))
+        place = point.at(windows.across, em.number(tap))
+        loaded = [self._signed(self._row(place.at(windows.down, em.number(i)), row)) for i, row in enumerate(rows)]
+        fours = [loaded[i : i + QUAD] for i in range(0, count, QUAD)]
         # What is beyond the window meets a zero: any bytes do.
         return [v for four in fours for v in self._interleaved([*four, *four[-1:] * (QUAD - len(four))])]
+
+    def _signed(self, row: ir.Value) -> ir.Value:
+        """Bytes of the image as they are multiplied."""
+        em = self.emitter
+        return em.op("arith.xori", [row, em.constant(-128, self.bytes)], self.bytes) if self.flips else row
+
+    def _is_outside(self, point: Point, tap: int) -> bool:
+        """Whether a column is known to be in the frame; those in loops are none."""
+        frame, x = self.windows.frame, self.windows.x
+        if frame is None:
+            return False
+        base, place = (None, 0) if x is None else self.emitter.split(point.variables[x])
+        return base is None and not 0 <= frame.columns.at(place, tap) < frame.columns.size
+
+    def _frame(self) -> ir.Value:
+        assert self.windows.frame is not None
+        return self.emitter.broadcast(self.windows.frame.number, self.vector.lanes)
+
+    def _row(self, point: Point, row: Row) -> ir.Value:
+        """A row's channels, or the frame's number."""
+        if row.is_outside:
+            return self._frame()
+        loaded = self._load(self.windows.image, point, row.shift)
+        if row.inside is None:
+            return loaded
+        inside = self.emitter.broadcast(row.inside, self.vector.lanes)
+        return self.emitter.op("arith.select", [inside, loaded, self._frame()], self.bytes)
 
     def of_filter(self, tap: int, rows: int, above: int) -> list[ir.Value | None]:
         """A column of the filter with so many rows of zeros above it, in so many rows; None where all of four are zeros."""
@@ -111,11 +152,12 @@ class Columns:
             sums = self.added(sums, [sign] * len(taps), taps)
         return sums
 
-    def _load(self, operand: Operand, point: Point) -> ir.Value:
+    def _load(self, operand: Operand, point: Point, shift: ir.Value | None = None) -> ir.Value:
         em, vector = self.emitter, self.vector
         point = point.at(self.windows.n, vector.first, vector.lanes)
         assert operand.buffer is not None
         at = self.memory.index(operand.offset, point)
+        at = at if shift is None else em.add(at, shift)
         if vector.active == vector.lanes:
             loaded = em.op("vector.load", [operand.buffer.flat, at], self.bytes)
         else:

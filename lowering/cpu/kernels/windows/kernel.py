@@ -21,17 +21,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .....dialect.bindings import ir
-from .....dialect.traversal import erase_with_users
-from ....kernels.emit.buffers import Buffers
 from ....kernels.emit.emitter import Emitter, LoopWork
 from ....kernels.emit.epilogue import Epilogue
 from ....kernels.emit.memory import Lanes, Memory, Point
 from ....kernels.structure.match import MatchedGroup
 from ....kernels.structure.nest import Nest, read_nest
 from ....target import Target
-from .columns import QUAD, Columns, Vector
+from .columns import QUAD, Columns, Row, Vector
+from .group import find_windows
 from .plan import WindowPlan, checked_window_plan
-from .shape import Windows, find_windows, match_windows
+from .shape import Windows
 
 __all__ = ["lower_windows"]
 
@@ -49,24 +48,16 @@ def lower_windows(found: Sequence[ir.Operation], emitter: Emitter, target: Targe
     Raises:
         RelaxError: the plan does not fit.
     """
-    matched = find_windows(found, Buffers(found[0].location))
-    if matched is None:
+    group = find_windows(found)
+    plan = None if group is None else checked_window_plan(group.windows, target)
+    if group is None or plan is None:
         return False
-    group, found_windows = matched
-    plan = checked_window_plan(found_windows, target)
-    if plan is None:
-        return False
-    with emitter.before(group.epilogue or group.contraction):
+    with emitter.before(group.group.epilogue or group.group.contraction):
         memory = Memory(emitter)
-        windows = match_windows(group.contraction, memory)
-        assert windows is not None
-        epilogue = None if group.epilogue is None else read_nest(group.epilogue, memory)
-        _WindowKernel(windows, epilogue, group, emitter, memory, plan, target).build()
-    for operation in (group.epilogue, group.contraction, group.fill):
-        if operation is not None:
-            operation.erase()
-    if group.temporary is not None:
-        erase_with_users(group.temporary.owner.operation)
+        windows = group.windows_in(memory)
+        epilogue = None if group.group.epilogue is None else read_nest(group.group.epilogue, memory)
+        _WindowKernel(windows, epilogue, group.group, emitter, memory, plan, target).build()
+    group.erase()
     return True
 
 
@@ -193,15 +184,16 @@ class _WindowKernel:
 
     def _line(self, point: Point, block: _Block, rows: int) -> None:
         """All places of a row, of several rows at once: columns go from one to the next."""
-        em, x, several = self.emitter, self.windows.x, self.plan.pixels
+        em, x, several, read = self.emitter, self.windows.x, self.plan.pixels, self._read(point, rows)
         if x is None:
-            self._pixels(point, None, 1, [], block, rows)
+            self._pixels(point, None, 1, [], block, read, rows)
             return
-        start = [v for j in range(self.kept) for v in self._column(point.at(x, em.number(0)), j, block, rows)]
+        first = point.at(x, em.number(0))
+        start = [v for j in range(self.kept) for v in block.columns.of_image(first, j, read)]
         extent = self.extents[x]
 
         def some(i: ir.Value, count: int, carried: Sequence[ir.Value]) -> list[ir.Value]:
-            return self._pixels(point, i, count, carried, block, rows)
+            return self._pixels(point, i, count, carried, block, read, rows)
 
         if extent.static is None:
             size, zero = self.memory.size(extent), em.number(0)
@@ -210,17 +202,53 @@ class _WindowKernel:
             if several > 1:
                 em.loop(whole, size, 1, lambda i, c: some(i, 1, c), start)
             return
-        whole = extent.static // several * several
-        if whole > several:
-            start = em.loop(em.number(0), em.number(whole), several, lambda i, c: some(i, several, c), start)
-        elif whole:
-            start = some(em.number(0), several, start)
+        begin, end = self._within(extent.static)
+        whole = begin + (end - begin) // several * several
+        if begin:
+            start = some(em.number(0), begin, start)
+        if whole > begin:
+            start = em.loop(em.number(begin), em.number(whole), several, lambda i, c: some(i, several, c), start)
         if whole < extent.static:
             some(em.number(whole), extent.static - whole, start)
 
+    def _within(self, places: int) -> tuple[int, int]:
+        """The places of a row whose windows have no new column in the frame."""
+        frame, (_, width) = self.windows.frame, self.windows.window
+        if frame is None:
+            return 0, places
+        along = frame.columns
+        inside = [along.at(i, self.kept) >= 0 and along.at(i, width - 1) < along.size for i in range(places)]
+        begin = next((i for i, is_inside in enumerate(inside) if is_inside), 0)
+        return begin, begin + sum(inside)
+
+    def _read(self, point: Point, rows: int) -> list[Row]:
+        """The rows of the image that some rows of the result read."""
+        (height, _), step = self.windows.window, self.windows.row_step or 0
+        return [self._row(point, tap, rows) for tap in range(height + (rows - 1) * step)]
+
+    def _row(self, point: Point, tap: int, rows: int) -> Row:
+        em, frame, y = self.emitter, self.windows.frame, self.windows.y
+        if frame is None:
+            return Row()
+        along, (base, place) = frame.rows, (None, 0) if y is None else em.split(point.variables[y])
+        count = 1 if y is None else self.extents[y].static
+        assert count is not None
+        least, most = (along.at(n, tap) for n in ((place, place) if base is None else (0, count - rows)))
+        if least >= 0 and most < along.size:
+            return Row()
+        if most < 0 or least >= along.size:
+            return Row(is_outside=True)
+        assert y is not None
+        row = em.add(em.mul(point.variables[y], em.number(along.stride)), em.number(along.at(0, tap)))
+        nearest = em.op("arith.minsi", [row, em.number(along.size - 1)], em.index)
+        nearest = em.op("arith.maxsi", [nearest, em.number(0)], em.index)
+        inside = em.compare("eq", nearest, row)
+        return Row(inside=inside, shift=em.mul(em.sub(nearest, row), self.memory.size(along.step)))
+
     def _pixels(
-        self, point: Point, first: ir.Value | None, count: int, carried: Sequence[ir.Value], block: _Block, rows: int
-    ) -> list[ir.Value]:
+        self, point: Point, first: ir.Value | None, count: int, carried: Sequence[ir.Value], block: _Block,
+        read: Sequence[Row], rows: int,
+    ) -> list[ir.Value]:  # fmt: skip
         """Neighbouring places; takes the columns that the first window shares with the one before, returns the next ones."""
         em, x, (_, width) = self.emitter, self.windows.x, self.windows.window
         size = len(carried) // self.kept if carried else 0
@@ -229,13 +257,10 @@ class _WindowKernel:
             place = point
             if x is not None and first is not None:
                 place = point.at(x, em.add(first, em.number(i)) if i else first)
-            columns += [self._column(place, j, block, rows) for j in range(len(columns), width)]
+            columns += [block.columns.of_image(place, j, read) for j in range(len(columns), width)]
             self._window(place, columns, block, rows)
             columns = columns[width - self.kept :]
         return [v for column in columns for v in column]
-
-    def _column(self, point: Point, tap: int, block: _Block, rows: int) -> list[ir.Value]:
-        return block.columns.of_image(point, tap, self.windows.window[0] + (rows - 1) * (self.windows.row_step or 0))
 
     def _window(self, point: Point, columns: Sequence[Sequence[ir.Value]], block: _Block, rows: int) -> None:
         """The sums of a window in each row, and what the epilogue makes of them."""

@@ -11,7 +11,7 @@ from ....plan_text import Reader, positive, print_fields, read_fields
 from ....target import Target
 from .shape import Windows
 
-__all__ = ["WindowPlan", "checked_window_plan"]
+__all__ = ["WindowPlan", "checked_window_plan", "is_gainful"]
 
 # Rows of the image that lie beside each other in a lane of 32 bits.
 _QUAD = 4
@@ -70,12 +70,18 @@ def checked_window_plan(windows: Windows, target: Target) -> WindowPlan | None:
     return plan
 
 
+def is_gainful(height: int, channels: int, unsigned_filter: bool, target: Target) -> bool:
+    """Whether sums over windows of so many rows, of so many channels, get a kernel of their own."""
+    dots, dot = target.quad_dots, target.int8_dot
+    if not dots or dot is None or height < _ROWS or channels < _CHANNELS:
+        return False
+    # An instruction takes the filters' bytes as they are; those of the image may get or lose a sign.
+    return (dot.unsigned or not unsigned_filter) and (channels % min(dots) == 0 or target.masks_bytes)
+
+
 def _make(windows: Windows, target: Target) -> WindowPlan | None:
-    (height, width), channels = windows.window, windows.channels
-    dots = target.quad_dots
-    if not dots or height < _ROWS or channels < _CHANNELS or not _has_signs(windows, target):
-        return None
-    if channels % min(dots) and not target.masks_bytes:
+    (height, width), channels, dots = windows.window, windows.channels, target.quad_dots
+    if not is_gainful(height, channels, windows.unsigned[1], target):
         return None
     rows = 2 if _most_rows(windows) > 1 and _registers(windows, 2) <= target.vector_registers else 1
     kept = windows.column_step is not None and windows.column_step < width
@@ -83,12 +89,6 @@ def _make(windows: Windows, target: Target) -> WindowPlan | None:
     places = None if windows.x is None else windows.nest.extents[windows.x].static
     several = 1 if places is None else -(-_PLACES // max(1, places * rows))
     return WindowPlan(wide, rows, width if kept else 1, rows * several)
-
-
-def _has_signs(windows: Windows, target: Target) -> bool:
-    """Whether an instruction takes the filters' bytes; those of the image may get or lose a sign."""
-    dot = target.int8_dot
-    return dot is not None and (dot.unsigned or not windows.unsigned[1])
 
 
 def _groups(rows: int) -> int:

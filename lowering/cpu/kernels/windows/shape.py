@@ -7,13 +7,46 @@ from dataclasses import dataclass
 
 from .....dialect.bindings import ir
 from ....kernels.emit.buffers import Buffers
-from ....kernels.structure.match import MatchedGroup, find_group
+from ....kernels.emit.linear_index import Size
 from ....kernels.structure.nest import Nest, Operand, read_nest
 from ....marks import CONTRACTION
 
-__all__ = ["Windows", "find_windows", "match_windows"]
+__all__ = ["Along", "Frame", "Windows", "byte_signs", "match_windows"]
 
 _EXTENSIONS = {"arith.extui": True, "arith.extsi": False}
+
+
+@dataclass(frozen=True)
+class Along:
+    """One direction of an image in a frame.
+
+    Attributes:
+        stride, dilation: how many elements of it one window, and one tap of a window, are behind the other.
+        before: how many of the frame are before it.
+        size: how many it has.
+        step: where the next one is in memory.
+        axis: the dimension.
+    """
+
+    stride: int
+    dilation: int
+    before: int
+    size: int
+    step: Size
+    axis: int
+
+    def at(self, window: int, tap: int) -> int:
+        """Which element a tap of a window reads, outside of the image in the frame."""
+        return window * self.stride + tap * self.dilation - self.before
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What is around an image, in both directions: a number."""
+
+    number: ir.Value
+    rows: Along
+    columns: Along
 
 
 @dataclass(frozen=True)
@@ -28,6 +61,7 @@ class Windows:
         down, across: the loops over a window's rows and columns.
         image, filter: the factors.
         unsigned: whether bytes of the image, and those of filters, have no sign.
+        frame: what is around the image, where indices may be outside of it.
     """
 
     nest: Nest
@@ -40,6 +74,7 @@ class Windows:
     image: Operand
     filter: Operand
     unsigned: tuple[bool, bool]
+    frame: Frame | None = None
 
     @property
     def window(self) -> tuple[int, int]:
@@ -72,20 +107,11 @@ class Windows:
         return next((n for n in steps if unit.scaled(n) == apart), None)
 
 
-def find_windows(found: Sequence[ir.Operation], memory: Buffers) -> tuple[MatchedGroup, Windows] | None:
-    """Sums over windows that are, with fill and epilogue, all there is of some operations; None where there is more."""
-    for operation in found if len(found) <= 3 else ():
-        windows = None if CONTRACTION in operation.attributes else match_windows(operation, memory)
-        if windows is not None:
-            group = find_group(operation, [o.operation for o in operation.block.operations])
-            members = [op for op in (group.fill, group.contraction, group.epilogue) if op is not None]
-            return (group, windows) if len(members) == len(found) and all(op in members for op in found) else None
-    return None
-
-
 def match_windows(operation: ir.Operation, memory: Buffers) -> Windows | None:
     """The roles of the dimensions of sums over windows of bytes, None when it is something else."""
     if operation.name != "linalg.generic" or len(operation.results) or len(operation.operands) != 3:
+        return None
+    if CONTRACTION in operation.attributes:
         return None
     kinds = str(operation.attributes["iterator_types"])
     if kinds.count("<reduction>") != 2:
@@ -99,7 +125,7 @@ def match_windows(operation: ir.Operation, memory: Buffers) -> Windows | None:
 
 
 def _roles(nest: Nest, parallel: Sequence[int], down: int, across: int) -> Windows | None:
-    signs = _signs(nest)
+    signs = byte_signs(nest.operation)
     *others, n = parallel
     if signs is None or any(nest.extents[d].static is None for d in (n, down, across)):
         return None
@@ -115,16 +141,19 @@ def _roles(nest: Nest, parallel: Sequence[int], down: int, across: int) -> Windo
     )  # fmt: skip
 
 
-def _signs(nest: Nest) -> tuple[bool, bool] | None:
-    """Of a body that yields ``total + extended(a) * extended(b)`` whether each byte has no sign, None for another body."""
-    operations, (result,) = nest.body()
+def byte_signs(operation: ir.Operation) -> tuple[bool, bool] | None:
+    """Of a body that yields ``total + extended(a) * extended(b)`` whether bytes a and b have no sign, None for another body."""
+    block = operation.regions[0].blocks[0]
+    *operations, end = (op.operation for op in block.operations)
+    if len(block.arguments) != 3 or len(operations) != 4 or len(end.operands) != 1:
+        return None
+    (*inputs, total), result = block.arguments, end.operands[0]
     by_result = {op.results[0]: op for op in operations if len(op.results) == 1}
     add = by_result.get(result)
-    total = nest.outputs[0].argument
-    if len(operations) != 4 or add is None or add.name != "arith.addi" or total not in list(add.operands):
+    if add is None or add.name != "arith.addi" or total not in list(add.operands) or not _is_integer(result, 32):
         return None
     product = by_result.get(next((v for v in add.operands if v != total), total))
-    if product is None or product.name != "arith.muli" or not _is_integer(result, 32):
+    if product is None or product.name != "arith.muli":
         return None
     signs = dict[ir.Value, bool]()
     for factor in product.operands:
@@ -132,10 +161,9 @@ def _signs(nest: Nest) -> tuple[bool, bool] | None:
         if extension is None or extension.name not in _EXTENSIONS or not _is_integer(extension.operands[0], 8):
             return None
         signs[extension.operands[0]] = _EXTENSIONS[extension.name]
-    if set(signs) != {o.argument for o in nest.inputs}:
+    if set(signs) != set(inputs):
         return None
-    first, second = (signs[o.argument] for o in nest.inputs)
-    return first, second
+    return signs[inputs[0]], signs[inputs[1]]
 
 
 def _is_integer(value: ir.Value, bits: int) -> bool:
