@@ -134,7 +134,8 @@ SORT = "relax.sort"
 #: Written by linalg/contraction; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
 #: fusion/weight_prologue, cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels,
 #: cpu/kernels/windows/shape, kernels/structure/nest, cpu/merge_kernels, cuda/kernels/plan_cuda_kernels,
-#: cuda/kernels/product_group, cuda/kernels/rows, cuda/kernels/elementwise, cuda/kernels/outer_sums, cuda/kernels/transpose.
+#: cuda/kernels/product_group, cuda/kernels/reduction, cuda/kernels/rows, cuda/kernels/elementwise, cuda/kernels/outer_sums,
+#: cuda/kernels/transpose.
 CONTRACTION = "relax.contraction"
 
 #: On a contraction whose right-hand side is packed: how, ``tile 32, rows 2``.
