@@ -98,3 +98,59 @@ def test_the_program_is_not_changed():
     text = str(program.graph)
     rx.from_torch(program)
     assert str(program.graph) == text
+
+
+class Cache(torch.nn.Module):
+    """State that is written at places, counted, and read before and after; ``how`` says what else there is."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+        self.register_buffer("rows", torch.arange(12.0).reshape(3, 4))
+        self.register_buffer("count", torch.tensor(1))
+        self.register_buffer("other", self.rows if how == "tied" else torch.zeros(3, 4), persistent=False)
+
+    def forward(self, x):
+        row = self.rows[0] if self.how == "a view before" else None
+        before = self.rows * 2
+        self.rows.index_copy_(-2, (self.count % 3).reshape(1), x[:1])
+        self.count.to("cpu").add_(1)
+        if self.how == "twice":
+            self.rows.mul_(2).add_(1)
+        if self.how == "a part":
+            self.rows[1:].mul_(2)
+        if self.how == "into another":
+            self.other.index_copy_(1, torch.arange(2) * 2 + 1, self.rows[:, :2])
+        if self.how == "returned":
+            return self.rows
+        return (before + self.rows if row is None else before + row) + self.other, self.count * 2
+
+
+_DIRECT = ["alone", "twice", "into another"]
+
+
+@pytest.mark.parametrize("how", [*_DIRECT, "a view before", "a part", "returned"])
+def test_writes_into_state_equal_eager_torch(how, monkeypatch):
+    torch_ops.load()
+    x, model = torch.randn(3, 4), Cache(how)
+    with models.quiet(), torch.no_grad():
+        program = torch.export.export(model, (x,))
+    if how in _DIRECT:
+        monkeypatch.setattr(torch_graph, "decomposed", None)
+    text, exe = str(program.graph), rx.compile(rx.from_torch(program))
+    exe.bind(exe.prepare({}))
+    for _ in range(4):
+        wanted, x = model(x), x + 1
+        found = exe(x - 1)
+        for got, y in zip(*((r if isinstance(r, tuple) else (r,)) for r in (found, wanted)), strict=True):
+            np.testing.assert_allclose(got, y.numpy(), rtol=1e-5, atol=1e-5)
+        for name, state in exe.state.items():
+            np.testing.assert_allclose(state, getattr(model, name).numpy(), rtol=1e-5, atol=1e-5)
+    assert str(program.graph) == text
+
+
+def test_torch_refuses_writes_into_state_under_two_names():
+    with models.quiet(), torch.no_grad():
+        program = torch.export.export(Cache("tied"), (torch.randn(3, 4),))
+    with pytest.raises(rx.RelaxError, match=r"^torch cannot decompose the program: "):
+        rx.from_torch(program)
