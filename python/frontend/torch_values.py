@@ -13,6 +13,7 @@ from ..dialect.inference import normalize_axis
 from ..dialect.op import EffectOp
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
+from .element_limits import largest_element
 from .emit import cast, emit, emit_check, full, info_of, integer, match, multiply_all, reshape
 from .ranges import larger, smaller
 from .torch_types import affine_dims, tensor_info
@@ -122,10 +123,12 @@ class Values:
         Raises:
             RelaxError: nothing is known that the element is at most.
         """
+        element = self.element(self.elements[name])
         high = self.ranges.get(name, (0, None))[1]
+        high = largest_element(element, self.ranges) if high is None else high
         if high is None:
             raise RelaxError("expected a number with an upper limit to decide a size: torch._check(n <= 100) says one")
-        count = reshape(self.element(self.elements[name]), (1,))
+        count = reshape(element, (1,))
         whole = full(False, integer(1), (high,))
         part = emit(ops.DynamicStridedSlice, whole, full(0, integer(), (1,)), count, axes=[0])
         part = match(part, info_of(part).with_(shape=[symbolic.symbol(name)]))

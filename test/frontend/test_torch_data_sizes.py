@@ -254,6 +254,34 @@ def test_a_size_needs_a_limit():
         imported([lambda x, n: torch.zeros(n.item()) + x[0, 0]], torch.randn(2, 2), torch.tensor(3))
 
 
+def _split_by_counts(x, k):
+    """As mixtures of experts divide tokens: counts of ones, as floats first."""
+    counts = torch.zeros(x.shape[0], 2).scatter(1, (x[:, :1] > 0).long(), 1).long().sum(0)
+    return torch.stack([part.sum(0) for part in x.split(counts.tolist())])
+
+
+#: Sizes without ``torch._check``, of numbers [n, 4] and integers [4]: what computes them says what they are at most.
+LIMITED = {
+    "clamp": lambda x, k: x[:1].repeat(k[0].clamp(0, 5).item(), 1),
+    "count": lambda x, k: torch.zeros(((x > 0).sum() + 1).item()) + x[0, 0],
+    "place": lambda x, k: x[0].expand(x[:, 0].argmax().item(), 4) * 2,
+    "range": lambda x, k: x[:1].repeat(torch.arange(x.shape[0]).unsqueeze(0).repeat(3, 1)[0].max() + 1, 1),
+    "parts": _split_by_counts,
+    "smaller": lambda x, k: torch.ones(torch.minimum(k[1].abs(), 7 - (k[2] > 0).int()).item()) * x[0, 0],
+}
+
+
+def test_limits_follow_from_what_computes_a_size():
+    functions, k = list(LIMITED.values()), torch.tensor([2, -3, 1, 9])
+
+    def rows(n):
+        return torch.randn(n, 4).index_fill(0, torch.tensor([1]), 9)
+
+    module = imported(functions, rows(6), k, dynamic=(({0: Dim("n", min=2)}, None),))
+    for n in (6, 11):
+        assert_agree(module, functions, rows(n), k)
+
+
 def test_experts_that_read_their_own_tokens():
     """As mixtures of experts are written in plain PyTorch: a row of places for each expert."""
 
