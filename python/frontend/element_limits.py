@@ -113,7 +113,9 @@ class _Limits:
         return low, most if high is None or most is None else smaller(high, most, self._ranges)
 
     def add(self, _: ir.Operation, found: list[_Interval]) -> _Interval:
-        return tuple(None if a is None or b is None else a + b for a, b in zip(*found, strict=True))
+        (low, high), (other_low, other_high) = found
+        least = None if low is None or other_low is None else low + other_low
+        return least, None if high is None or other_high is None else high + other_high
 
     def subtract(self, _: ir.Operation, found: list[_Interval]) -> _Interval:
         (low, high), (other_low, other_high) = found
@@ -122,7 +124,7 @@ class _Limits:
 
     def multiply(self, _: ir.Operation, found: list[_Interval]) -> _Interval:
         (low, high), (other_low, other_high) = found
-        if None in (low, high, other_low, other_high) or low < 0 or other_low < 0:
+        if low is None or high is None or other_low is None or other_high is None or low < 0 or other_low < 0:
             return _UNKNOWN
         return low * other_low, high * other_high
 

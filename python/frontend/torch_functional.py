@@ -62,11 +62,11 @@ def functional(program: ExportedProgram) -> ExportedProgram | None:
     for node in [n for n in module.graph.nodes if _is_write(n)]:
         operand = node.args[0] if node.args else None
         of = next((b for b, written in last.items() if written is operand), operand)
-        is_buffer = isinstance(of, torch.fx.Node) and of.name in buffers
-        if not _replace(node, places, is_buffer):
+        buffer = of if isinstance(of, torch.fx.Node) and of.name in buffers else None
+        if not _replace(node, places, buffer is not None):
             return None
-        if is_buffer:
-            last[of] = node
+        if buffer is not None:
+            last[buffer] = node
     ordered = dict(sorted(last.items(), key=lambda pair: places[pair[0]]))  # as torch has them
     signature = _returning(module.graph, program.graph_signature, ordered)
     module.recompile()
@@ -76,7 +76,9 @@ def functional(program: ExportedProgram) -> ExportedProgram | None:
 
 def _is_itself(node: torch.fx.Node) -> bool:
     """Whether it is a conversion to what its operand is already, which is the operand and no copy of it."""
-    if node.op != "call_function" or node.target not in _CONVERSIONS or not isinstance(node.args[0], torch.fx.Node):
+    if not isinstance(node.target, torch._ops.OpOverload) or node.target not in _CONVERSIONS:
+        return False
+    if not isinstance(node.args[0], torch.fx.Node):
         return False
     given = dict(zip((a.name for a in node.target._schema.arguments), node.args, strict=False)) | node.kwargs
     if given.get("copy") or given.get("memory_format") not in (None, torch.preserve_format):
@@ -105,7 +107,9 @@ def _returning(
         return signature
     targets = {s.arg.name: s.target for s in signature.input_specs}
     output = graph.output_node()
-    output.args = ((*last.values(), *output.args[0]),)
+    results = output.args[0]
+    assert isinstance(results, list | tuple)
+    output.args = ((*last.values(), *results),)
     state = [OutputSpec(OutputKind.BUFFER_MUTATION, TensorArgument(n.name), targets[b.name]) for b, n in last.items()]
     return ExportGraphSignature(input_specs=list(signature.input_specs), output_specs=[*state, *signature.output_specs])
 

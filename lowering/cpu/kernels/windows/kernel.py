@@ -166,7 +166,10 @@ class _WindowKernel:
         (height, width), step = self.windows.window, self.windows.row_step or 0
         read = height + (rows - 1) * step
         first_row: list[Taps] = [columns.of_filter(j, read, 0) for j in range(width)]
-        filters = [first_row, *([columns.moved(taps, read, r * step) for taps in enumerate(first_row)] for r in range(1, rows))]
+        filters: list[list[Taps]] = [
+            first_row,
+            *([columns.moved(taps, read, r * step) for taps in enumerate(first_row)] for r in range(1, rows)),
+        ]
         block = _Block(columns, filters, columns.corrections(first_row))
         if first is None:
             self._line(point, block, 1)
