@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,7 +67,11 @@ def _bench(arguments: argparse.Namespace) -> None:
     calls = {"relaxir": ours, **dict(framework_call(path, inputs, threads) for path in peers)}
     timed = timed_in_turns(calls, arguments.seconds)
     sizes = ", ".join(f"{s.name}: {list(made[s.name].shape)}" for s in entry.inputs)
-    lines = [f"@{entry.name}({sizes}), {threads} threads", *table_of(timed)]
+    lines = [f"@{entry.name}({sizes}), {threads} threads"]
+    if peers and entry.weights and arguments.weights is None and not arguments.model.endswith(_FRAMEWORKS):
+        timed = [replace(t, error=None) for t in timed]
+        lines.append("weights are random, so results are not compared with the peers': --weights gives the model's")
+    lines += table_of(timed)
     tell(arguments, lines, {"entry": entry.name, "threads": threads, "runs": [t.as_json() for t in timed]}, asked=True)
 
 

@@ -32,7 +32,8 @@ class TimedCalls:
     Attributes:
         name: what runs the model.
         seconds: of each call, in order.
-        error: the largest difference to the first program's results, relative to their largest element; None of the first.
+        error: the largest difference to the first program's results, relative to their largest element; None of the first, and
+            where results are not of the same weights.
     """
 
     name: str

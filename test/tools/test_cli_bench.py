@@ -70,6 +70,19 @@ def test_a_module_with_random_weights(capsys: pytest.CaptureFixture[str]):
     assert lines[2].split()[0] == "relaxir"
 
 
+def test_results_of_random_weights_are_not_compared(capsys: pytest.CaptureFixture[str]):
+    rx.save_weights(str(Path("model.pt2")), "weights.safetensors")
+    call = ["bench", "model.mlir", "--peers", "model.pt2", "--seconds", "0", "--threads", "1"]
+    assert cli.run(call) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("weights are random")
+    assert "--weights" in lines[1]
+    assert cli.run([*call, "--json"]) == 0
+    assert [run["error"] for run in json.loads(capsys.readouterr().out)["runs"]] == [None, None]
+    assert cli.run([*call, "--json", "--weights", "weights.safetensors"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][1]["error"] < 1e-5
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
