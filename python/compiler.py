@@ -43,7 +43,6 @@ _LOG = getLogger("relaxir.compile")
 __all__ = ["check_options", "compile", "compile_once", "compiler_for", "default_pipeline"]
 
 
-@collector_paused()
 def compile(
     module: Module | str | os.PathLike[str],
     target: str = "cpu",
@@ -128,13 +127,12 @@ def compile(
     folder = dump_directory() if dump is None else dump
     directory = cache_directory() if cache and pipeline is None and folder is None else None
     # Passes of the caller's choice may be anything, passes that crash on what another one broke among them.
-    with verifying_once(), verifying_at_end() if pipeline is None else nullcontext():
+    with collector_paused(), verifying_once(), verifying_at_end() if pipeline is None else nullcontext():
         if directory is None:
             return _executable(_compiled(module, compiler, text, checked, None if folder is None else Dump(folder)), device)
         return _executable(_cached(module, compiler, text, checked, ObjectCache(directory, cache_bytes())), device)
 
 
-@collector_paused()
 def compile_once(
     key: Sequence[str],
     make: Callable[[], Module],
@@ -165,9 +163,10 @@ def compile_once(
     entry = cache.get(digest)
     if entry is not None:
         return _executable(entry, device)
-    module = make()
-    with verifying_once(), verifying_at_end():
-        entry = _compiled(module, compiler, text, False)
+    with collector_paused():
+        module = make()
+        with verifying_once(), verifying_at_end():
+            entry = _compiled(module, compiler, text, False)
     return _executable(_kept(digest, entry, cache), device)
 
 

@@ -43,7 +43,8 @@
 // CHECK: gpu.launch_func @device::@blocks blocks in (%{{.*}}, %{{.*}}, %{{.*}}) threads in
 // CHECK-SAME: dynamic_shared_memory_size
 
-// Much to little is reduced by blocks that each have a part, which another launch combines with what the result begins with.
+// Much to little is reduced by blocks that each have a part, which another launch combines with what the result
+// begins with.
 
 // CHECK: func.func private @least(
 // CHECK: %[[PARTS:.*]] = memref.alloc(%{{.*}}) : memref<?xi64>

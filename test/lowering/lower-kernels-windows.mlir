@@ -8,7 +8,8 @@
 #id = affine_map<(n, y, x, c) -> (n, y, x, c)>
 #scale = affine_map<(n, y, x, c) -> (c)>
 
-// Filters, for two rows of the result; columns of four rows of the image, of which two are there from the window before;
+// Filters, for two rows of the result; columns of four rows of the image, of which two are there from the
+// window before;
 // sums are quantized in registers. 16 channels are left.
 // CHECK-LABEL: @layer(
 // CHECK-NOT: memref<1x16x18x80xi32>

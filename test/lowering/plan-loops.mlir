@@ -70,7 +70,8 @@ func.func @rows(%x: memref<64x1000xf32>, %y: memref<64xf32>) attributes {relax.r
   return
 }
 
-// Windows of bytes, a filter for each channel: four rows of the image are multiplied by one instruction, where there is one.
+// Windows of bytes, a filter for each channel: four rows of the image are multiplied by one instruction, where
+// there is one.
 // CHECK-LABEL: @windows(
 // CHECK: relax.plan = "channels=64 rows=2 pixels=3 share=4"
 // SSE-LABEL: @windows(

@@ -6,7 +6,8 @@
 #filter = affine_map<(n, y, x, c, i, j) -> (i, j, 0, c)>
 #sums = affine_map<(n, y, x, c, i, j) -> (n, y, x, c)>
 
-// Kernels of windows of bytes make the frame of their image; two layers have one such kernel. Its operations share no rows.
+// Kernels of windows of bytes make the frame of their image; two layers have one such kernel. Its operations
+// share no rows.
 // CHECK-LABEL: @main(
 // CHECK-NOT: linalg.fill
 // CHECK-NOT: tensor.insert_slice
@@ -17,7 +18,8 @@
 // CHECK: tensor.insert_slice
 // CHECK: call @windows(
 // CHECK: func.func private @windows(
-// CHECK: func.func private @windows_framed(%[[X:.*]]: tensor<1x8x8x32xi8>, %{{.*}}) -> tensor<1x8x8x32xi32> attributes {relax.kernel} {
+// CHECK: func.func private @windows_framed(%[[X:.*]]: tensor<1x8x8x32xi8>, %{{.*}}) -> tensor<1x8x8x32xi32>
+// CHECK-SAME: attributes {relax.kernel} {
 // CHECK: %[[EMPTY:.*]] = tensor.empty() : tensor<1x10x10x32xi8>
 // CHECK: %[[FRAME:.*]] = linalg.fill ins(%{{.*}} : i8) outs(%[[EMPTY]] :
 // CHECK: %[[IMAGE:.*]] = tensor.insert_slice %[[X]] into %[[FRAME]][0, 1, 1, 0]

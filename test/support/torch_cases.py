@@ -210,6 +210,8 @@ def on_integers(i, j, small, b, c):
         "shift_left": torch.bitwise_left_shift(small, small),
         "shift_right": torch.bitwise_right_shift(i, small),
         "shift_left_2": torch.bitwise_left_shift(small, 2),
+        "shift_of_number": torch.bitwise_left_shift(3, small),
+        "shift_right_of_number": torch.bitwise_right_shift(1000, small),
         "shift_right_2": torch.bitwise_right_shift(i, 2),
         "div_number": torch.div(i, 2, rounding_mode="floor"),
         "and_number": i & 3,

@@ -20,7 +20,7 @@ from .device_code import DeviceCode
 from .host_code import HostCode
 from .loop_code import LoopCode, touches_memory
 from .points import Points, delinearized
-from .reduction import Reduction, fills, launch_reduction, reduction_of
+from .reduction import ReductionPlan, fills, launch_reduction, reduction_of
 
 __all__ = ["lower_generally"]
 
@@ -74,7 +74,7 @@ class _General:
             else:
                 launch_reduction(self.code, plan, before if before is not None and fills(before, op) else None)
 
-    def _reduction(self, op: ir.Operation) -> Reduction | None:
+    def _reduction(self, op: ir.Operation) -> ReductionPlan | None:
         return None if op.name != "linalg.generic" or HOST in op.attributes else reduction_of(op)
 
     def alone(self, ops: Sequence[ir.Operation]) -> None:

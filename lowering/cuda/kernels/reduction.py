@@ -35,7 +35,7 @@ from .host_code import HostCode
 from .nest_code import NestCode, Terms, is_plain, plain_operations, read
 from .points import delinearized
 
-__all__ = ["Reduction", "build_reduction", "fills", "launch_reduction", "plan_reduction", "reduction_of"]
+__all__ = ["ReductionPlan", "build_reduction", "fills", "launch_reduction", "plan_reduction", "reduction_of"]
 
 _WARP, _ACCESS = 32, 16
 # Fewer elements a thread has combined before threads of a block have met.
@@ -49,7 +49,7 @@ _BLOCKS = 256
 
 
 @dataclass(frozen=True)
-class Reduction:
+class ReductionPlan:
     """How an operation is computed.
 
     Attributes:
@@ -82,7 +82,7 @@ class Reduction:
         return f"reduction parts={self.parts or 'any'} threads={self.threads} width={self.width}"
 
 
-def plan_reduction(function: func.FuncOp, target: CudaTarget) -> Reduction | None:
+def plan_reduction(function: func.FuncOp, target: CudaTarget) -> ReductionPlan | None:
     """The plan of a kernel function that is one reduction, with what fills its result at most; None for others."""
     del target
     found = plain_operations(function)
@@ -91,14 +91,14 @@ def plan_reduction(function: func.FuncOp, target: CudaTarget) -> Reduction | Non
     return reduction_of(found[-1])
 
 
-def build_reduction(code: HostCode, plan: Reduction, target: CudaTarget) -> None:
+def build_reduction(code: HostCode, plan: ReductionPlan, target: CudaTarget) -> None:
     """Puts the launches in the place of the operations."""
     del target
     first = plain_operations(code.function)[0]
     launch_reduction(code, plan, None if first == plan.operation else first)
 
 
-def reduction_of(operation: ir.Operation) -> Reduction | None:
+def reduction_of(operation: ir.Operation) -> ReductionPlan | None:
     """How an operation on buffers is reduced by blocks; None where a thread for each result is as good."""
     if not is_plain(operation):
         return None
@@ -113,13 +113,13 @@ def reduction_of(operation: ir.Operation) -> Reduction | None:
     if is_far and (results is None or results >= _MANY):
         return None
     outer = tuple(d for d in _reduced(nest) if d != inner)
-    plan = Reduction(operation, inner, outer, max(1, width), None, _WARPS)
+    plan = ReductionPlan(operation, inner, outer, max(1, width), None, _WARPS)
     if depth is None or results is None:
         return plan
     runs = prod(_known(nest, [d]) or 0 for d in outer) * -(-(_known(nest, [inner]) or 0) // plan.run)
     warps = next(n for n in (1, 2, 4, _WARPS) if n >= min(runs, _WARPS))
     parts = max(1, min(runs // warps, _BLOCKS // max(1, results)))
-    return Reduction(operation, inner, outer, plan.width, parts, warps)
+    return ReductionPlan(operation, inner, outer, plan.width, parts, warps)
 
 
 def _reduced(nest: Nest) -> list[int]:
@@ -164,7 +164,7 @@ def fills(fill: ir.Operation, operation: ir.Operation) -> bool:
     return is_scalar and is_plain(fill) and fill.operands[1] == operation.operands[len(operation.operands) - 1]
 
 
-def launch_reduction(code: HostCode, plan: Reduction, fill: ir.Operation | None) -> None:
+def launch_reduction(code: HostCode, plan: ReductionPlan, fill: ir.Operation | None) -> None:
     """Puts launches in the place of the operation, and of what fills its result in front of it; both are erased."""
     em = code.em
     with em.before(plan.operation):
@@ -175,7 +175,9 @@ def launch_reduction(code: HostCode, plan: Reduction, fill: ir.Operation | None)
         if plan.parts == 1:
             code.launch([results], [plan.threads], lambda device: _Block(device, plan, fill).build())
         else:
-            sums = _allocated(em, em.mul(results, parts), nest.outputs[0].argument.type)
+            # As many as there can be, whatever the sizes: the arena has room for sums of sizes, not for what decides the parts.
+            most = em.mul(results, parts) if plan.parts is not None else em.add(results, em.number(_BLOCKS))
+            sums = _allocated(em, most, nest.outputs[0].argument.type)
             blocks = em.mul(results, parts)
             code.launch([blocks], [plan.threads], lambda device: _Block(device, plan, fill).build_part(sums, parts))
             code.launch([results], [plan.threads], lambda device: _Block(device, plan, fill).build_total(sums, parts))
@@ -184,7 +186,7 @@ def launch_reduction(code: HostCode, plan: Reduction, fill: ir.Operation | None)
             op.erase()
 
 
-def _parts(em: Emitter, memory: Memory, nest: Nest, plan: Reduction, results: ir.Value) -> ir.Value:
+def _parts(em: Emitter, memory: Memory, nest: Nest, plan: ReductionPlan, results: ir.Value) -> ir.Value:
     """How many blocks a result has: as many as have something to do, and not more than are at work at once."""
     runs = _runs(em, memory, nest, plan)
     busy = em.op("arith.divui", [runs, em.number(plan.warps)], em.index)
@@ -192,7 +194,7 @@ def _parts(em: Emitter, memory: Memory, nest: Nest, plan: Reduction, results: ir
     return em.op("arith.maxui", [em.op("arith.minui", [busy, free], em.index), em.number(1)], em.index)
 
 
-def _runs(em: Emitter, memory: Memory, nest: Nest, plan: Reduction) -> ir.Value:
+def _runs(em: Emitter, memory: Memory, nest: Nest, plan: ReductionPlan) -> ir.Value:
     """How many runs of neighbours a result is made of."""
     return em.mul(
         _product(em, [memory.size(nest.extents[d]) for d in plan.outer]),
@@ -200,7 +202,7 @@ def _runs(em: Emitter, memory: Memory, nest: Nest, plan: Reduction) -> ir.Value:
     )
 
 
-def _runs_along(em: Emitter, size: ir.Value, plan: Reduction) -> ir.Value:
+def _runs_along(em: Emitter, size: ir.Value, plan: ReductionPlan) -> ir.Value:
     return em.op("arith.ceildivui", [size, em.number(plan.run)], em.index)
 
 
@@ -221,7 +223,7 @@ def _product(em: Emitter, sizes: Sequence[ir.Value]) -> ir.Value:
 class _Block:
     """Builds what a thread does in each of the kernels."""
 
-    def __init__(self, device: DeviceCode, plan: Reduction, fill: ir.Operation | None):
+    def __init__(self, device: DeviceCode, plan: ReductionPlan, fill: ir.Operation | None):
         self.device, self.em, self.plan = device, device.em, plan
         self.memory = DeviceMemory(device)
         self.nest = nest = read(plan.operation, self.memory)
