@@ -13,10 +13,11 @@ from .dialect.errors import DiagnosticError, RelaxError, RelaxWarning
 if TYPE_CHECKING:
     from . import transformers
     from .building.builder import Builder
+    from .building.layers import Layer, Parameter
     from .calibration import calibrate
     from .compiler import compile
     from .evaluation import evaluate
-    from .frontend import from_onnx, from_torch, register_torch_op, save_weights, torch_graphs
+    from .frontend import from_onnx, from_torch, register_torch_op, save_program, save_weights, torch_graphs
     from .mesh import Mesh
     from .module import Module
     from .runtime.executable import Executable
@@ -26,8 +27,10 @@ __all__ = [
     "Builder",
     "DiagnosticError",
     "Executable",
+    "Layer",
     "Mesh",
     "Module",
+    "Parameter",
     "RelaxError",
     "RelaxWarning",
     "calibrate",
@@ -37,6 +40,7 @@ __all__ = [
     "from_torch",
     "load",
     "register_torch_op",
+    "save_program",
     "save_weights",
     "torch_graphs",
     "transformers",
@@ -49,14 +53,17 @@ _HOMES = {
     "Builder": "building.builder",
     "calibrate": "calibration",
     "Executable": "runtime.executable",
+    "Layer": "building.layers",
     "Mesh": "mesh",
     "Module": "module",
+    "Parameter": "building.layers",
     "compile": "compiler",
     "evaluate": "evaluation",
     "from_onnx": "frontend",
     "from_torch": "frontend",
     "load": "runtime.loading",
     "register_torch_op": "frontend",
+    "save_program": "frontend",
     "save_weights": "frontend",
     "torch_graphs": "frontend",
 }

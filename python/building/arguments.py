@@ -35,6 +35,7 @@ _OWN = (
     f"{__package__}.value",
     f"{__package__}.subscripts",
     f"{__package__}.control_flow",
+    f"{__package__}.layers",
     "contextlib",
 )
 

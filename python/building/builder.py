@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -44,6 +44,7 @@ from .arguments import (
     parsed_dtype,
 )
 from .control_flow import ControlFlow
+from .layers import Layer, Parameter, with_weights
 from .subscripts import subscript
 from .value import Number, Value, ValueLike
 
@@ -51,6 +52,8 @@ __all__ = ["Builder", "Function"]
 
 #: A shape as users write it: ints, symbols and expressions of them; ``"?"`` or None is unknown.
 ShapeLike = Sequence[int | str | Expr | None]
+
+_Layer = TypeVar("_Layer", bound=Layer)
 
 
 class Builder(ControlFlow):
@@ -115,6 +118,21 @@ class Builder(ControlFlow):
             value = self._argument(scope, name, shape, dtype)
             scope.weights.append(name)
             return value
+
+    def layer(self, layer: _Layer, name: str = "") -> _Layer:
+        """A copy of a layer whose parameters are weights of the open function, named by attribute: ``layers.0.up``.
+
+        Args:
+            layer: an object of a class derived from :class:`relaxir.Layer`, which stays as it is; layers, and lists, tuples
+                and dictionaries of them, may be in it. What is there twice is one (tied) weight.
+            name: what the names begin with, as ``"model"``.
+        """
+
+        def weight(path: str, parameter: Parameter) -> Value:
+            return self.weight(path, parameter.shape, parameter.dtype)
+
+        with self._at_caller():
+            return cast("_Layer", with_weights(layer, name, weight))
 
     def output(self, *values: Value, **named: Value) -> None:
         """Returns values from the open function; ``output(logits=y)`` names the result."""

@@ -3,6 +3,7 @@
 from .compiled_graphs import torch_graphs
 from .custom_operators import register_torch_op
 from .onnx.importer import from_onnx
+from .saved_program import save_program
 from .torch_import import from_torch, save_weights
 
-__all__ = ["from_onnx", "from_torch", "register_torch_op", "save_weights", "torch_graphs"]
+__all__ = ["from_onnx", "from_torch", "register_torch_op", "save_program", "save_weights", "torch_graphs"]

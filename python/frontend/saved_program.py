@@ -1,4 +1,4 @@
-"""An exported program from the file that torch.export.save wrote."""
+"""An exported program from the file that torch.export.save wrote, and to one that keeps the names of dimensions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .torch_warnings import without_logs, without_warnings
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-__all__ = ["load_exported_program"]
+__all__ = ["load_exported_program", "save_program"]
 
 #: Namespaces of operators that a package registers only once this module of it is imported.
 _HOMES = {"transformers": "transformers.integrations.moe"}
@@ -53,6 +53,31 @@ def load_exported_program(path: str | os.PathLike[str]) -> ExportedProgram:
             raise RelaxError(f"'{name}': {what}: import the package that registers them first") from error
         reason = other_kind(begin, is_archive=True) or f"{type(error).__name__}: {error}".splitlines()[0]
         raise RelaxError(f"'{name}': expected a program saved by torch.export.save, got {reason}") from error
+
+
+def save_program(program: ExportedProgram, path: str | os.PathLike[str]) -> None:
+    """``torch.export.save``, with the names of ``torch.export.Dim`` beside the graph, where :func:`from_torch` finds them.
+
+    PyTorch reads the file as any other; its own ``save`` loses the names, and ``--dim`` has to give them again.
+
+    Raises:
+        RelaxError: torch is not installed, it is no ExportedProgram, or the file cannot be written.
+    """
+    name = path_text(path)
+    if not name.endswith(".pt2"):
+        raise RelaxError(f"expected a name that ends in .pt2, got '{name}'")
+    try:
+        import torch.export
+    except ImportError:
+        raise RelaxError("expected torch to be installed; pip install relaxir[torch]") from None
+    if not isinstance(program, torch.export.ExportedProgram):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise RelaxError(f"expected a torch.export.ExportedProgram, got {type(program).__name__}")
+    from .torch_program import kept_names
+
+    with os_errors("write", name):
+        file = open(name, "wb")  # noqa: SIM115  errors of torch are none of the system
+    with file, kept_names(program), without_warnings():
+        torch.export.save(program, file)
 
 
 def _import_homes(spaces: set[str]) -> None:

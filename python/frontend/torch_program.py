@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.export import ExportedProgram
@@ -26,10 +27,13 @@ from torch.utils import _pytree as pytree
 from ..dialect.errors import RelaxError
 from .torch_stored import WEIGHT_KINDS, Stored, changed_targets, has_contents, in_storage_order, qualified_name
 
-__all__ = ["Argument", "Program", "Returned", "check_dims", "read_program", "symbol_names"]
+__all__ = ["Argument", "Program", "Returned", "check_dims", "kept_names", "read_program", "symbol_names"]
 
 #: What torch calls symbols itself; such a name could be another one's.
 _OF_TORCH = re.compile(r"[suz]\d+")
+
+#: Under what the names of dimensions are noted in a graph that is saved.
+_KEPT = "relaxir.dims"
 
 
 @dataclass(frozen=True)
@@ -151,15 +155,17 @@ def symbol_names(program: ExportedProgram, dims: Mapping[str, str]) -> dict[str,
     """The user's names of dimensions by the symbol's name in the graph; symbols without a usable name are absent.
 
     Args:
-        program: the program. One that was saved has lost the names of its ``torch.export.Dim``.
+        program: the program. One that ``torch.export.save`` wrote has lost the names of its ``torch.export.Dim``;
+            :func:`kept_names` keeps them.
         dims: names that the user gives, with the input and the axis each, as ``"tokens.1"``, if the program has that input.
 
     Raises:
         RelaxError: the input has no such axis, or its size is no symbol.
     """
     env = next((e for e in map(_shape_env, program.graph.nodes) if e is not None), None)
+    kept = _kept(program)
     if env is None and not dims:
-        return {}
+        return kept
     inputs = _inputs_by_name(program)
     names: dict[str, str] = {}
     for name, place in dims.items():
@@ -168,6 +174,9 @@ def symbol_names(program: ExportedProgram, dims: Mapping[str, str]) -> dict[str,
             known = names.setdefault(_symbol_of(inputs[given], given, int(axis)), name)
             if known != name:
                 raise RelaxError(f"expected one name for a dimension, got '{known}' and '{name}' for {place}")
+    for symbol, name in kept.items():
+        if name not in names.values():
+            names.setdefault(symbol, name)
     if env is None:
         return names
     for source, variable in env.source_to_var.items():
@@ -177,6 +186,31 @@ def symbol_names(program: ExportedProgram, dims: Mapping[str, str]) -> dict[str,
         if usable and symbol.isidentifier():
             names.setdefault(symbol, name)
     return names
+
+
+@contextmanager
+def kept_names(program: ExportedProgram) -> Generator[None]:
+    """What is saved in it has the names of dimensions, where torch keeps what users note of a graph."""
+    noted: dict[str, Any] = program.graph_module.meta
+    before = noted.get("custom")
+    noted["custom"] = {**(before or {}), _KEPT: symbol_names(program, {})}
+    try:
+        yield
+    finally:
+        noted.pop("custom")
+        if before is not None:
+            noted["custom"] = before
+
+
+def _kept(program: ExportedProgram) -> dict[str, str]:
+    """The names that a saved program has, by symbol; those that are none, of a file that something else wrote, left out."""
+    custom: Any = program.graph_module.meta.get("custom")
+    noted = cast("Mapping[str, object]", custom).get(_KEPT) if isinstance(custom, dict) else None
+    found: dict[str, str] = {}
+    for symbol, name in cast("Mapping[object, object]", noted).items() if isinstance(noted, dict) else ():
+        if isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name) and name not in found.values():
+            found[str(symbol)] = name
+    return found
 
 
 def check_dims(dims: Mapping[str, str], programs: Iterable[ExportedProgram]) -> None:

@@ -45,9 +45,16 @@ def _iree(path: Path) -> Run:
     import iree.runtime as runtime
     from iree.turbine import aot
 
-    made = aot.export(torch.export.load(path))
-    made.session.set_flags(_IREE_FLAG)
-    code = made.compile(save_to=None, target_backends=("llvm-cpu",))
+    def compiled(program: torch.export.ExportedProgram) -> Any:
+        made = aot.export(program)
+        made.session.set_flags(_IREE_FLAG)
+        return made.compile(save_to=None, target_backends=("llvm-cpu",))
+
+    program = torch.export.load(path)
+    try:  # in core operators first: other routes into it decompose the others
+        code = compiled(program.run_decompositions())
+    except Exception:
+        code = compiled(program)
     config = runtime.Config("local-sync")
     loaded = runtime.VmModule.copy_buffer(config.vm_instance, bytes(code.map_memory()))
     function = runtime.SystemContext(vm_modules=[loaded], config=config).modules[loaded.name]["main"]

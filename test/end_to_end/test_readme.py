@@ -126,8 +126,13 @@ def test_api_tour():
     )
 
 
+def test_layers_example():
+    wanted = [f"model.layers.{i}.{part}" for i in range(2) for part in ("weight", "bias")]
+    assert execute(blocks("python", PYTHON)[2]).split() == wanted
+
+
 def test_example_of_eight_bits():
-    execute(blocks("python", PYTHON)[2])
+    execute(blocks("python", PYTHON)[3])
 
 
 def test_weights_example():

@@ -438,6 +438,28 @@ def test_files_instead_of_programs_and_modules(tmp_path, monkeypatch):
         relaxir.compile("none.pt2")
 
 
+def test_a_program_that_relaxir_saves_keeps_the_names_of_its_dimensions(tmp_path, capsys):
+    batch, seq = Dim("batch", min=1, max=16), Dim("seq", min=6, max=64)
+    program = export(Dynamic(), torch.randn(3, 8), torch.randn(3, 8), dynamic=({0: batch, 1: seq}, {0: batch, 1: seq}))
+    wanted, path = str(relaxir.from_torch(program)), tmp_path / "model.pt2"
+    before = dict(program.graph_module.meta)
+    relaxir.save_program(program, path)
+    assert program.graph_module.meta == before
+    assert str(relaxir.from_torch(path)) == str(relaxir.from_torch(torch.export.load(path))) == wanted
+    again = tmp_path / "again.pt2"
+    torch.export.save(torch.export.load(path), again)  # torch keeps what it read
+    assert str(relaxir.from_torch(again)) == wanted
+    relaxir.save_program(torch.export.load(path), again)
+    assert cli.run(["import", str(again), "-o", str(tmp_path / "m.mlir"), "--dim", "rows=x.0"]) == 0
+    assert "x: f32[rows, seq]" in capsys.readouterr().out
+    with pytest.raises(RelaxError, match=r"cannot write '.*': No such file or directory"):
+        relaxir.save_program(program, tmp_path / "none" / "model.pt2")
+    with pytest.raises(RelaxError, match=r"expected a name that ends in .pt2, got 'model'"):
+        relaxir.save_program(program, "model")
+    with pytest.raises(RelaxError, match=r"expected a torch.export.ExportedProgram, got int"):
+        relaxir.save_program(3, path)
+
+
 def test_dimensions_of_a_saved_program_get_names(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     torch.export.save(models.mlp().export(), "mlp.pt2")  # which forgets that its dimension is called batch
