@@ -140,7 +140,12 @@ def test_weights_example():
 
 
 def test_generation_example():
-    execute(blocks("python", RUNTIME)[0])
+    """And with a prompt of one token."""
+    found = run_names(blocks("python", RUNTIME)[0])
+    exe, one, generator = found["exe"], found["one"], found["Generator"](found["generator"].model, length=64)
+    exe.reset_state()
+    with torch.no_grad():
+        torch.testing.assert_close(exe(one, entry="prefill"), generator(one), rtol=1e-4, atol=1e-4)
     weights = Checkpoint("llama.safetensors")
     assert "model.lm_head.weight" in weights
     assert not [name for name in weights if "keys" in name]

@@ -98,6 +98,59 @@ def test_torchao(tmp_path: Path, config: Any) -> None:
     assert (weights["first.weight.qdata"], weights["first.weight.scale"]) == ("i8", "f32")
 
 
+class Packed(nn.Module):
+    """What modules of four bits have in common: eight codes in an integer, zeros and scales of groups of 32 rows."""
+
+    def __init__(self, weights: tuple[int, int], zeros: int, outputs: int) -> None:
+        super().__init__()
+        self.register_buffer("qweight", torch.randint(-(2**31), 2**31, weights).int())
+        self.register_buffer("qzeros", torch.randint(-(2**31), 2**31, (zeros, outputs // 8)).int())
+        self.register_buffer("scales", torch.rand(zeros, outputs) * 0.01)
+
+
+class Gptq(Packed):
+    """As GPTQModel's modules of PyTorch compute, which transformers puts into a model: codes along the rows."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__((inputs // 8, outputs), inputs // 32, outputs)
+        self.register_buffer("g_idx", (torch.arange(inputs) // 32).int())
+        self.register_buffer("wf", torch.arange(0, 32, 4).int()[None], persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        zeros = torch.bitwise_right_shift(self.qzeros.unsqueeze(2).expand(-1, -1, 8), self.wf.unsqueeze(0)).to(torch.int8) & 15
+        codes = torch.bitwise_right_shift(self.qweight.unsqueeze(1).expand(-1, 8, -1), self.wf.unsqueeze(-1)).to(torch.int8)
+        codes, rows = (codes & 15).reshape(-1, self.scales.shape[1]), self.g_idx.long()
+        return x @ (self.scales[rows] * (codes - zeros.reshape(self.scales.shape)[rows]))
+
+
+class Awq(Packed):
+    """As AutoAWQ's: codes along the columns, in another order."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__((inputs, outputs // 8), inputs // 32, outputs)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        codes, zeros = self.unpacked(self.qweight), self.unpacked(self.qzeros)
+        return x @ ((codes - zeros.repeat_interleave(32, 0)) * self.scales.repeat_interleave(32, 0))
+
+    def unpacked(self, packed: torch.Tensor) -> torch.Tensor:
+        codes = torch.bitwise_right_shift(packed[:, :, None], torch.arange(0, 32, 4).int()).to(torch.int8)
+        return codes[:, :, [0, 4, 1, 5, 2, 6, 3, 7]].reshape(packed.shape[0], -1) & 15
+
+
+@pytest.mark.parametrize("kind", [Gptq, Awq])
+def test_modules_of_four_bits(tmp_path: Path, kind: Any) -> None:
+    """What they unpack is prepared as bytes, not as floats."""
+    torch.manual_seed(0)
+    model = kind(1024, 512).eval()
+    module = compare(model, torch.randn(5, 1024), tmp_path)
+    executable = rx.compile(module)
+    assert '"relax.dequantize"' in executable.module_text
+    sizes = {str(w.array.dtype): w.array.nbytes for w in executable.manifest.prepared_weights.values()}
+    assert sizes["int8"] == 1024 * 512
+    assert sizes["float32"] == 1024 // 32 * 512 * 4
+
+
 Q = torch.ops.quantized_decomposed
 SCALES, POINTS = torch.tensor([0.02, 0.05, 0.1]), torch.tensor([3, -4, 0])
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from ...dialect.errors import RelaxError
 from ..source import TensorSource
-from .config import Layer, layers, quantization, whole_number
+from .config import StoredLayer, layers, quantization, whole_number
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .grouped import FLOATS, fields, grouped, too_short, words
 from .weight_math import MathValue
@@ -32,7 +32,7 @@ def decoded(source: TensorSource) -> EncodedSource:
     return EncodedSource(source, {layer.name(".weight"): _weight(layer, group) for layer in layers(source, ".qweight")}, "awq")
 
 
-def _weight(layer: Layer, group: int) -> EncodedWeight:
+def _weight(layer: StoredLayer, group: int) -> EncodedWeight:
     k, columns = layer.spec(".qweight", ("int32",), 2).shape
     n, size = columns * 8, k if group in (-1, 0) else group
     scales, zeros = layer.spec(".scales", FLOATS, 2), layer.spec(".qzeros", ("int32",), 2)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..source import TensorSource
-from .config import Layer, layers, quantization
+from .config import StoredLayer, layers, quantization
 from .encoded import EncodedSource, EncodedWeight, InOrder, RowPlace
 from .fp8 import float8_weights
 from .grouped import (
@@ -56,11 +56,11 @@ def _group_sizes(source: TensorSource) -> set[int]:
     return {s for s in sizes if type(s) is int and s > 0}
 
 
-def _is_bytes(layer: Layer) -> bool:
+def _is_bytes(layer: StoredLayer) -> bool:
     return layer.has(".weight") and layer.source.spec(layer.name(".weight")).dtype == np.int8
 
 
-def _shape(layer: Layer) -> tuple[int, int]:
+def _shape(layer: StoredLayer) -> tuple[int, int]:
     layer.expect_shape(".weight_shape", layer.spec(".weight_shape", ("int64", "int32"), 1), (2,))
     n, k = (int(d) for d in layer.source.get(layer.name(".weight_shape")))
     if n < 1 or k < 1:
@@ -68,7 +68,7 @@ def _shape(layer: Layer) -> tuple[int, int]:
     return n, k
 
 
-def _packed(layer: Layer, sizes: set[int]) -> EncodedWeight:
+def _packed(layer: StoredLayer, sizes: set[int]) -> EncodedWeight:
     packed = layer.spec(".weight_packed", ("int32",), 2)
     n, k = _shape(layer)
     bits = next((b for b in (4, 8) if packed.shape == (n, -(-k * b // 32))), None)
@@ -97,14 +97,14 @@ def _packed(layer: Layer, sizes: set[int]) -> EncodedWeight:
     return EncodedWeight((n, k), stored, partial(_math, **given), rows, 1, narrow, reason, beside, narrow_math=in_order)
 
 
-def _groups(layer: Layer, n: int, k: int) -> int:
+def _groups(layer: StoredLayer, n: int, k: int) -> int:
     scale = layer.spec(".weight_scale", FLOATS, 2)
     groups = scale.shape[1]
     layer.expect_shape(".weight_scale", scale, (n, min(groups, k)))
     return groups
 
 
-def _group(layer: Layer, k: int, groups: int, sizes: set[int]) -> int:
+def _group(layer: StoredLayer, k: int, groups: int, sizes: set[int]) -> int:
     """How many inputs a group has: as the configuration says, where the last one may not be whole, else as the shape does."""
     fitting = sorted((s for s in sizes if -(-k // s) == groups), key=lambda s: (k % s != 0, s))
     size = k if groups == 1 else next(iter(fitting), k // groups if k % groups == 0 else None)
@@ -114,7 +114,7 @@ def _group(layer: Layer, k: int, groups: int, sizes: set[int]) -> int:
     return size
 
 
-def _index(layer: Layer, groups: int, k: int, group: int) -> Array | None:
+def _index(layer: StoredLayer, groups: int, k: int, group: int) -> Array | None:
     """The group of each input, where it is not what positions say. Raises RelaxError where it is wrong."""
     if not layer.has(".weight_g_idx"):
         return None
@@ -126,7 +126,7 @@ def _index(layer: Layer, groups: int, k: int, group: int) -> Array | None:
     return index
 
 
-def _plain(layer: Layer) -> EncodedWeight:
+def _plain(layer: StoredLayer) -> EncodedWeight:
     n, k = layer.spec(".weight", ("int8",), 2).shape
     groups = _groups(layer, n, k)
     if k % groups:

@@ -10,7 +10,7 @@ from ..arrays import ArraySpec
 from ..model_folder import quantization_of
 from ..source import TensorSource
 
-__all__ = ["Layer", "layers", "quantization", "whole_number"]
+__all__ = ["StoredLayer", "layers", "quantization", "whole_number"]
 
 
 def quantization(source: TensorSource) -> Mapping[str, Any]:
@@ -30,7 +30,7 @@ def whole_number(source: TensorSource, config: Mapping[str, Any], keys: tuple[st
     return value
 
 
-class Layer:
+class StoredLayer:
     """The tensors of one layer: names that begin alike."""
 
     def __init__(self, source: TensorSource, prefix: str):
@@ -66,8 +66,8 @@ class Layer:
         return RelaxError(f"'{self.source.path}': tensor {self.name(end)!r}: {text}")
 
 
-def layers(source: TensorSource, end: str) -> Iterator[Layer]:
+def layers(source: TensorSource, end: str) -> Iterator[StoredLayer]:
     """A layer for each tensor whose name ends so."""
     for name in source:
         if name.endswith(end):
-            yield Layer(source, name.removesuffix(end))
+            yield StoredLayer(source, name.removesuffix(end))

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...dialect.errors import RelaxError
 from ..source import TensorSource
-from .config import Layer, layers, quantization
+from .config import StoredLayer, layers, quantization
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .grouped import FLOATS, blocks, too_short
 from .weight_math import MathValue
@@ -43,7 +43,7 @@ def float8_weights(source: TensorSource, block: tuple[int, int]) -> dict[str, En
         if len(spec.shape) == 3:
             found[layer.prefix] = _experts(layer, end, block)
         elif layer.prefix.endswith(".weight"):
-            found[layer.prefix] = _weight(Layer(source, layer.prefix.removesuffix(".weight")), f".weight{end}", block)
+            found[layer.prefix] = _weight(StoredLayer(source, layer.prefix.removesuffix(".weight")), f".weight{end}", block)
     return found
 
 
@@ -55,7 +55,7 @@ def _block(source: TensorSource) -> tuple[int, int]:
     return sizes[0], sizes[1]
 
 
-def _weight(layer: Layer, end: str, block: tuple[int, int]) -> EncodedWeight:
+def _weight(layer: StoredLayer, end: str, block: tuple[int, int]) -> EncodedWeight:
     n, k = layer.spec(".weight", ("float8_e4m3fn", "float8_e5m2"), 2).shape
     scale = layer.spec(end, _SCALES)
     blocks = (-(-n // block[0]), -(-k // block[1]))
@@ -73,7 +73,7 @@ def _weight(layer: Layer, end: str, block: tuple[int, int]) -> EncodedWeight:
     return EncodedWeight((n, k), stored, math, rows, beside=beside, narrow=narrow, reason=reason)
 
 
-def _experts(layer: Layer, end: str, block: tuple[int, int]) -> EncodedWeight:
+def _experts(layer: StoredLayer, end: str, block: tuple[int, int]) -> EncodedWeight:
     """Matrices in one tensor."""
     count, *sizes = shape = layer.spec("", ("float8_e4m3fn", "float8_e5m2"), 3).shape
     scale, (n, k) = layer.spec(end, _SCALES), sizes

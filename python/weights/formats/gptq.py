@@ -16,7 +16,7 @@ import numpy as np
 from ...dialect.errors import RelaxError
 from ..arrays import Array
 from ..source import TensorSource
-from .config import Layer, layers, quantization, whole_number
+from .config import StoredLayer, layers, quantization, whole_number
 from .encoded import EncodedSource, EncodedWeight, InOrder, RowPlace
 from .grouped import (
     FLOATS,
@@ -48,7 +48,7 @@ def decoded(source: TensorSource) -> EncodedSource:
     return EncodedSource(source, weights, f"gptq v{1 if plus_one else 2}")
 
 
-def _is_version_2(found: list[Layer], bits: int, config: Mapping[str, Any]) -> bool:
+def _is_version_2(found: list[StoredLayer], bits: int, config: Mapping[str, Any]) -> bool:
     """By what most zero points of symmetric layers say; where there are none, by what the metadata says."""
     middle = sum(1 << bits - 1 << at for at in range(0, 32, bits))
     one = sum(1 << at for at in range(0, 32, bits))
@@ -68,7 +68,7 @@ def _declared_version_2(config: Mapping[str, Any]) -> bool:
     return (config.get("checkpoint_format") or config.get("format")) == "gptq_v2"
 
 
-def _weight(layer: Layer, bits: int, group: int, plus_one: int) -> EncodedWeight:
+def _weight(layer: StoredLayer, bits: int, group: int, plus_one: int) -> EncodedWeight:
     per = 32 // bits
     rows, n = layer.spec(".qweight", ("int32",), 2).shape
     scales, zeros = layer.spec(".scales", FLOATS, 2), layer.spec(".qzeros", ("int32",), 2)
@@ -90,7 +90,7 @@ def _weight(layer: Layer, bits: int, group: int, plus_one: int) -> EncodedWeight
     return EncodedWeight((n, k), stored, partial(_math, **given), parts, 1, narrow, reason, beside, narrow_math=in_order)
 
 
-def _index(layer: Layer, k: int, group: int, groups: int) -> Array | None:
+def _index(layer: StoredLayer, k: int, group: int, groups: int) -> Array | None:
     """The group of each input, where it is not what positions say. Raises RelaxError where it is wrong."""
     if not layer.has(".g_idx"):
         return None

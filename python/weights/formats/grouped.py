@@ -7,7 +7,7 @@ from math import gcd
 import numpy as np
 
 from ..arrays import Array, ArraySpec
-from .config import Layer
+from .config import StoredLayer
 from .weight_math import MathValue, constant
 
 __all__ = [
@@ -87,7 +87,7 @@ def order_of(index: MathValue) -> MathValue:
     return MathValue("index_copy", (inputs, rank, inputs), ArraySpec(i32, (k,)), {"axis": 0})
 
 
-def check_groups(layer: Layer, end: str, index: Array, groups: int) -> None:
+def check_groups(layer: StoredLayer, end: str, index: Array, groups: int) -> None:
     """Raises RelaxError where an input belongs to a group that there is not."""
     if index.size and not 0 <= int(index.min()) <= int(index.max()) < groups:
         raise layer.error(end, f"expected groups from 0 to {groups - 1}, got {int(index.min())} to {int(index.max())}")

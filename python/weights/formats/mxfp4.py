@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..source import TensorSource
-from .config import Layer, layers
+from .config import StoredLayer, layers
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .fp8 import exponents
 from .weight_math import MathValue, constant
@@ -29,7 +29,7 @@ def decoded(source: TensorSource) -> EncodedSource:
     return EncodedSource(source, {layer.prefix: _weight(layer) for layer in layers(source, "_blocks")}, "mxfp4")
 
 
-def _weight(layer: Layer) -> EncodedWeight:
+def _weight(layer: StoredLayer) -> EncodedWeight:
     blocks = layer.spec("_blocks", ("uint8",), 4)
     *outer, count, size = blocks.shape
     layer.expect_shape("_blocks", blocks, (*outer, count, 16))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ..source import TensorSource
-from .config import Layer, layers
+from .config import StoredLayer, layers
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .grouped import SHORTEST
 from .weight_math import MathValue, constant
@@ -48,7 +48,7 @@ def decoded(source: TensorSource) -> EncodedSource:
     return EncodedSource(source, weights, "bitsandbytes")
 
 
-def _state(layer: Layer, end: str) -> _State:
+def _state(layer: StoredLayer, end: str) -> _State:
     layer.spec(end, ("uint8",), 1)
     text = layer.source.get(layer.name(end)).tobytes()
     try:
@@ -64,7 +64,7 @@ def _state(layer: Layer, end: str) -> _State:
         ) from None
 
 
-def _weight(layer: Layer, end: str) -> EncodedWeight:
+def _weight(layer: StoredLayer, end: str) -> EncodedWeight:
     state = _state(layer, end)
     count = state.shape[0] * state.shape[1]
     blocks = -(-count // state.block)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...dialect.errors import RelaxError
 from ..source import TensorSource
-from .config import Layer, layers
+from .config import StoredLayer, layers
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .grouped import FLOATS
 from .torchao_floats import CLASSES, block_weight
@@ -39,7 +39,7 @@ def decoded(source: TensorSource) -> EncodedSource:
     return EncodedSource(source, {_name(layer): _weight(layer, _name(layer)) for layer in layers(source, "_qdata")}, "torchao")
 
 
-def _name(layer: Layer) -> str:
+def _name(layer: StoredLayer) -> str:
     """The weight's own: ``a.weight`` of ``a._weight``."""
     module, _, last = layer.prefix.rpartition(".")
     return f"{module}.{last.removeprefix('_')}" if module else last.removeprefix("_")
@@ -65,7 +65,7 @@ def _class(source: TensorSource, name: str) -> tuple[str, Mapping[str, Any]]:
     return kind, data if isinstance(data, dict) and kind != "Tensor" else {}
 
 
-def _weight(layer: Layer, name: str) -> EncodedWeight:
+def _weight(layer: StoredLayer, name: str) -> EncodedWeight:
     kind, data = _class(layer.source, name)
     dtype = data.get("dtype", data.get("orig_dtype"))
     rounded = _DTYPES.get(str(dtype.get("_data"))) if isinstance(dtype, dict) else None

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from .config import Layer
+from .config import StoredLayer
 from .encoded import EncodedWeight, RowPlace
 from .fp8 import exponents
 from .mxfp4 import E2M1
@@ -30,7 +30,7 @@ _NVFP4_BLOCK = 16
 _TILE, _STORED = (128, 4), (32, 16)
 
 
-def block_weight(layer: Layer, kind: str, data: Mapping[str, Any], rounded: str | None) -> EncodedWeight:
+def block_weight(layer: StoredLayer, kind: str, data: Mapping[str, Any], rounded: str | None) -> EncodedWeight:
     """A weight of one of these classes.
 
     Args:
