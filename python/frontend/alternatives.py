@@ -13,6 +13,7 @@ _ROWS = "torch.sort(x).values[..., k] for the k-th smallest number"
 
 #: By the operator's name without namespace and overload.
 _ALTERNATIVES = {
+    "_linalg_check_errors": _LINEAR,
     "_linalg_det": _LINEAR,
     "_linalg_eigh": _LINEAR,
     "_linalg_slogdet": _LINEAR,
@@ -24,12 +25,15 @@ _ALTERNATIVES = {
     "_local_scalar_dense": _NUMBER,
     "bernoulli": _RANDOM,
     "bincount": _COUNT,
+    "cholesky_solve": _LINEAR,
     "item": _NUMBER,
     "linalg_cholesky_ex": _LINEAR,
     "linalg_inv_ex": _LINEAR,
     "linalg_lu_factor_ex": _LINEAR,
     "linalg_matrix_exp": _LINEAR,
+    "linalg_pinv": _LINEAR,
     "linalg_qr": _LINEAR,
+    "linalg_solve_triangular": _LINEAR,
     "multinomial": "return the probabilities, and draw outside of the model",
     "nanmedian": _ROWS,
     "native_dropout": "model.eval() before export",

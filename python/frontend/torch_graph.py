@@ -35,7 +35,7 @@ from .torch_functional import functional
 from .torch_grids import grid_sampling
 from .torch_op import HANDLERS
 from .torch_program import Program, Returned
-from .torch_resampling import cubic_resampling, linear_resampling
+from .torch_resampling import cubic_resampling, exact_quotient, linear_resampling
 from .torch_strided import WRITTEN, strided_as_indices
 from .torch_subgraphs import import_higher_order
 from .torch_values import ALIKE, EXTREME, EXTREMES, KIND, SIZES, SYMBOL, SYMBOLS
@@ -427,6 +427,8 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
         found = classes.get(type(expr).__name__)
         if type(expr).__name__ in EXTREMES and len(expr.args) == 2:
             return self._affine_symbol(self._extreme(expr), operands)
+        if (exact := exact_quotient(expr)) is not None:
+            return self._affine_of(exact, operands)
         if found is None:
             raise NotImplementedError(str(expr))
         return self._folded(found, list(expr.args), operands)

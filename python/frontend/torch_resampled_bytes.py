@@ -1,4 +1,5 @@
-"""Resampling of images of bytes, as PyTorch computes it in whole numbers: to the last bit of its results.
+"""Resampling of images by neighbours and their weights: of bytes as PyTorch computes it in whole numbers, to the last bit of
+its results, and of floats between sizes that a call tells.
 
 Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/cpu/UpSampleKernel.cpp: weights are 16-bit numbers
 (_compute_index_ranges_int16_weights), each axis is rounded to bytes, the last one first.
@@ -11,7 +12,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["cubic", "resampled_bytes", "step_between", "summed_bytes", "triangle"]
+__all__ = ["cubic", "resampled_bytes", "resampled_floats", "step_between", "summed_bytes", "triangle"]
 
 #: Bits of a weight at most, and what a weight is less than.
 _BITS, _CODES = 22, 1 << 15
@@ -43,6 +44,20 @@ def resampled_bytes(
         step = step_between(before, size, factors[axis - 2] if factors else None, corners, torch.float64)
         x = summed_bytes(x, axis, *_neighbours(before, size, step, half, weight, corners))
     return x
+
+
+def resampled_floats(
+    x: torch.Tensor, sizes: Sequence[Any], corners: bool, factors: Sequence[float] | None, half: int, weight: Weight
+) -> torch.Tensor:
+    """As :func:`resampled_bytes`, of floats, summed in single precision at least."""
+    y = x if x.dtype == torch.float64 else x.to(torch.float32)
+    for axis in (3, 2):
+        before, size = x.shape[axis], sizes[axis - 2]
+        step = step_between(before, size, factors[axis - 2] if factors else None, corners, torch.float64)
+        places, weights = _neighbours(before, size, step, half, weight, corners)
+        picked = y.index_select(axis, places.reshape(-1)).unflatten(axis, places.shape)
+        y = (picked * weights.to(y.dtype).reshape(*places.shape, *[1] * (3 - axis))).sum(axis + 1)
+    return y.to(x.dtype)
 
 
 def _neighbours(

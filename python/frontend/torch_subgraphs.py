@@ -44,7 +44,8 @@ def import_higher_order(importer: Any, location: ir.Location, node: torch.fx.Nod
         NotImplementedError: there is no relax form of the operator, or of what it takes or returns.
     """
     if name.rpartition(".")[2] not in _OPERATORS:
-        raise NotImplementedError("no relax form of a higher-order operator")
+        is_higher = isinstance(node.target, torch._ops.HigherOrderOperator)
+        raise NotImplementedError("no relax form of a higher-order operator" if is_higher else "no relax form")
     graphs = [_graph_of(node, a) for a in node.args]
     lists = [list(a) for a in node.args if isinstance(a, tuple | list)]
     single = [a for a, graph in zip(node.args, graphs, strict=True) if graph is None and not isinstance(a, tuple | list)]

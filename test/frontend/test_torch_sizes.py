@@ -145,6 +145,35 @@ def test_images_are_resized_between_sizes_that_are_known_at_run_time(align_corne
             np.testing.assert_allclose(np.asarray(got, np.float32), wanted.float().numpy(), rtol=tolerance, atol=tolerance)
 
 
+#: Of two images: to the size of the second one, along one axis to a known one, and by factors.
+RESIZED = {
+    "nearest": lambda x, y: functional.interpolate(x, size=y.shape[-2:]),
+    "nearest, one axis": lambda x, y: functional.interpolate(x, size=(5, y.shape[-1])),
+    "nearest by factors": lambda x, y: functional.interpolate(x, scale_factor=(41, 2)),
+    "nearest by fractions": lambda x, y: functional.interpolate(x, scale_factor=(2.5, 0.75)),
+    "linear by fractions": lambda x, y: functional.interpolate(x, scale_factor=(2.5, 0.75), mode="bilinear"),
+    "cubic": lambda x, y: functional.interpolate(x, size=y.shape[-2:], mode="bicubic"),
+    "cubic by corners": lambda x, y: functional.interpolate(x, size=(8, y.shape[-1]), mode="bicubic", align_corners=True),
+    "cubic by factors": lambda x, y: functional.interpolate(x.double(), scale_factor=(2, 1.5), mode="bicubic"),
+}
+
+
+def test_images_are_copied_or_resized_by_cubes_between_sizes_that_are_known_at_run_time() -> None:
+    torch.manual_seed(0)
+    functions = list(RESIZED.values())
+    names = [{i + 2: Dim(n, min=3, max=64) for i, n in enumerate(pair)} for pair in ("hw", "ab")]
+    args = torch.randn(1, 2, 5, 6), torch.randn(1, 1, 7, 9)
+    with torch.no_grad(), models.quiet():
+        module = rx.from_torch(torch.export.export(Functions(functions), args, dynamic_shapes=(names[0], (names[1],))))
+    executable = rx.compile(module)
+    for sizes in ((5, 6, 7, 9), (4, 6, 4, 12), (3, 3, 3, 3), (23, 9, 6, 31)):
+        x, y = torch.randn(1, 2, *sizes[:2]), torch.randn(1, 1, *sizes[2:])
+        wanted = [f(x, y) for f in functions]
+        for got in (executable(x.numpy(), y.numpy()), rx.evaluate(module, "main", x.numpy(), y.numpy())):
+            for (name, _), g, w in zip(RESIZED.items(), got, wanted, strict=True):
+                np.testing.assert_allclose(g, w.numpy(), rtol=1e-5, atol=1e-5, err_msg=name)
+
+
 class Extremes(nn.Module):
     """The smaller and the larger one of two sizes, as numbers of elements and as bounds."""
 

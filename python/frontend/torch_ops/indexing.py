@@ -306,7 +306,10 @@ def _upsample(op: TorchOp) -> ir.Value:
     x = op.tensor(0)
     scales = op.number(2, [None, None]) if op.key.endswith("vec") else [op.number(2), op.number(3)]
     for axis, scale in zip((2, 3), scales, strict=True):
-        x = _enlarged(x, axis, op.info.shape[axis], scale)
+        wanted = op.info.shape[axis]
+        if isinstance(wanted, Expr) and not wanted.names <= op.values.defined:  # as torch rounds it, which no expression says
+            raise RelaxError(f"expected to resize a symbolic dimension by a sum of few powers of 2, as 1.25, got {scale}")
+        x = _enlarged(x, axis, wanted, scale)
     return x
 
 
@@ -321,13 +324,22 @@ def _enlarged(x: ir.Value, axis: int, wanted: Dim, scale: float | None) -> ir.Va
     factor = _whole_factor(size, wanted, scale)
     if factor is not None:
         return emit(ops.Repeat, x, repeats=factor, axis=axis)
+    if size is None or wanted is None:
+        raise RelaxError(f"expected to resize from and to known or symbolic sizes, got {size} to {wanted}")
     if not isinstance(size, int) or not isinstance(wanted, int):
-        raise RelaxError(
-            f"expected to enlarge a dimension of known size, or by a whole factor up to {_MOST_REPEATS}, got {size} to {wanted}"
-        )
+        return emit(ops.Take, x, _rows(size, wanted, scale), axis=axis)
     step = np.float32(size / wanted if scale is None else 1 / scale)
     rows = np.minimum(np.floor(np.arange(wanted, dtype=np.float32) * step).astype(np.int64), size - 1)
     return emit(ops.Take, x, table(rows, integer()), axis=axis)
+
+
+def _rows(size: Dim, wanted: Dim, scale: float | None) -> ir.Value:
+    """Which row each one is a copy of, where a call tells the sizes."""
+    single = ir.F32Type.get()
+    step = full(1 / scale, single) if scale is not None else emit(ops.Divide, full(size, single), full(wanted, single))
+    rows = emit(ops.Floor, emit(ops.Multiply, sequence(0, wanted, 1, single), step))
+    last = emit(ops.Subtract, full(size, integer()), full(1, integer()))
+    return emit(ops.Minimum, cast(rows, integer()), last)
 
 
 def _whole_factor(size: Dim, wanted: Dim, scale: float | None) -> int | None:
