@@ -46,6 +46,9 @@ def _iree(path: Path) -> Run:
     from iree.turbine import aot
 
     def compiled(program: torch.export.ExportedProgram) -> Any:
+        for node in program.graph.nodes:  # lists of tensors, of which a file makes tuples
+            if isinstance(node.meta.get("val"), tuple):
+                node.meta["val"] = list(node.meta["val"])
         made = aot.export(program)
         made.session.set_flags(_IREE_FLAG)
         return made.compile(save_to=None, target_backends=("llvm-cpu",))
