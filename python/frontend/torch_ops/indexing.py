@@ -333,7 +333,7 @@ def _enlarged(x: ir.Value, axis: int, wanted: Dim, scale: float | None) -> ir.Va
     return emit(ops.Take, x, table(rows, integer()), axis=axis)
 
 
-def _rows(size: Dim, wanted: Dim, scale: float | None) -> ir.Value:
+def _rows(size: int | Expr, wanted: int | Expr, scale: float | None) -> ir.Value:
     """Which row each one is a copy of, where a call tells the sizes."""
     single = ir.F32Type.get()
     step = full(1 / scale, single) if scale is not None else emit(ops.Divide, full(size, single), full(wanted, single))
