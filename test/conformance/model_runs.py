@@ -29,7 +29,7 @@ from torch.utils import _pytree as pytree
 
 import relaxir
 
-__all__ = ["SIZES", "Case", "Tensors", "is_stable", "main_of", "randomize", "unlike"]
+__all__ = ["SIZES", "Case", "Tensors", "confine", "is_stable", "main_of", "randomize", "unlike"]
 
 #: Seconds of the processor for one model, and bytes of memory.
 LIMIT, MEMORY = 150, 8 << 30
@@ -220,8 +220,8 @@ def _line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _go_through(build: Callable[[str], Case], name: str, is_open: bool, path: str) -> None:
-    """One model, in this process; a line of JSON."""
+def confine() -> None:
+    """Keeps this process silent, to one thread, and within the limits of a case."""
     import logging
     import resource
     import signal
@@ -235,6 +235,11 @@ def _go_through(build: Callable[[str], Case], name: str, is_open: bool, path: st
     torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.setitimer(signal.ITIMER_PROF, LIMIT)
+
+
+def _go_through(build: Callable[[str], Case], name: str, is_open: bool, path: str) -> None:
+    """One model, in this process; a line of JSON."""
+    confine()
     with torch.no_grad():
         found = outcome(build, name, is_open)
     Path(path).write_text(json.dumps(found))

@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 from first_of_equal import FirstOfEqual
-from model_runs import LIMIT, MEMORY, SIZES, unlike
+from model_runs import SIZES, confine, unlike
 from peer_process import PeerProcess
 from preload import preload
 from torch.utils import _pytree as pytree
@@ -112,19 +112,7 @@ _SUITES: dict[str, tuple[Callable[[], list[str]], Callable[[str], Called]]] = {
 
 def _make(build: Callable[[str], Called], name: str, folder: Path) -> None:
     """Writes a case, in this process; nothing where there is none."""
-    import logging
-    import resource
-    import signal
-    import warnings
-
-    with Path(os.devnull).open("w") as nothing:
-        os.dup2(nothing.fileno(), 1)
-        os.dup2(nothing.fileno(), 2)
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-    torch.set_num_threads(1)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    signal.setitimer(signal.ITIMER_PROF, LIMIT)
+    confine()
     with torch.no_grad():
         called, inputs = build(name)
         wanted = called(*(t.clone() for t in inputs))

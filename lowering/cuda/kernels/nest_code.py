@@ -13,9 +13,10 @@ from ...kernels.emit.emitter import Emitter
 from ...kernels.emit.lane_math import Item
 from ...kernels.emit.memory import Memory, Point
 from ...kernels.emit.scalar_body import Body
+from ...kernels.structure.combiners import COMBINERS, combiners
 from ...kernels.structure.nest import Nest, Operand, collapse, read_nest
 
-__all__ = ["NestCode", "Terms", "is_plain", "plain_operations", "read"]
+__all__ = ["Combined", "NestCode", "Terms", "is_plain", "plain_operations", "read"]
 
 
 def read(operation: ir.Operation, memory: Buffers, rows: int = 0) -> Nest:
@@ -80,6 +81,22 @@ class NestCode:
         for operation in self.operations:
             self.body.evaluate(operation, environment, point)
         return [self.em.broadcast(self.body.value(self.body.item(v, environment), point), point.width) for v in self.yielded]
+
+
+class Combined:
+    """How a nest with one result reduces: ``element`` is the type of its sums, ``neutral`` what they begin with."""
+
+    def __init__(self, code: NestCode):
+        found = combiners(code.nest)
+        assert found is not None
+        ((self._operation, term),) = found
+        self._em, self.element = code.em, code.nest.outputs[0].argument.type
+        self.terms = Terms(code, self._operation, term)
+        self.neutral = COMBINERS[self._operation.name].neutral_of(self.element)
+
+    def combine(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Two sums, or vectors of them, as one."""
+        return self._em.clone(self._operation, [a, b], a.type)
 
 
 class Terms:

@@ -24,14 +24,14 @@ from ....dialect.struct_info import element_bytes
 from ....dialect.traversal import erase_with_users
 from ...kernels.emit.buffers import Buffers
 from ...kernels.emit.memory import Lanes, Memory, Point
-from ...kernels.structure.combiners import COMBINERS, combiners
+from ...kernels.structure.combiners import combiners
 from ...kernels.structure.nest import Nest
 from ...marks import CONTRACTION, ROWS
 from ..cuda_target import CudaTarget
 from .device_code import DeviceCode
 from .device_memory import DeviceMemory
 from .host_code import HostCode
-from .nest_code import NestCode, Terms, plain_operations, read
+from .nest_code import Combined, NestCode, plain_operations, read
 from .reduction import fills
 from .shuffles import exchanged
 
@@ -224,15 +224,9 @@ class _Thread:
         self.code = NestCode(self.em, nest, self.memory)
         self.after = None if after is None else NestCode(self.em, after, self.memory)
         self.start = None if plan.fill is None else self.memory.outside(plan.fill.operands[0])
-        self.element = nest.outputs[0].argument.type
-        found = combiners(nest)
-        assert found is not None
-        ((self.operation, term),) = found
-        self.terms = Terms(self.code, self.operation, term)
-        self.neutral = COMBINERS[self.operation.name].neutral_of(self.element)
-
-    def _combine(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        return self.em.clone(self.operation, [a, b], a.type)
+        combined = Combined(self.code)
+        self.element, self.terms, self.neutral = combined.element, combined.terms, combined.neutral
+        self._combine = combined.combine
 
     def _rows(self, point: Point, dims: Sequence[int] | None = None) -> Iterator[Point]:
         """The points of all rows at a point of the other loops."""

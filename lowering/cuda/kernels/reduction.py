@@ -25,14 +25,14 @@ from ....dialect.struct_info import element_bytes
 from ...kernels.emit.buffers import Buffers
 from ...kernels.emit.emitter import Emitter
 from ...kernels.emit.memory import Lanes, Memory, Point
-from ...kernels.structure.combiners import COMBINERS, combiners
+from ...kernels.structure.combiners import combiners
 from ...kernels.structure.nest import Nest
 from ...marks import CONTRACTION
 from ..cuda_target import CudaTarget
 from .device_code import DeviceCode
 from .device_memory import DeviceMemory
 from .host_code import HostCode
-from .nest_code import NestCode, Terms, is_plain, plain_operations, read
+from .nest_code import Combined, NestCode, is_plain, plain_operations, read
 from .points import delinearized
 
 __all__ = ["ReductionPlan", "build_reduction", "fills", "launch_reduction", "plan_reduction", "reduction_of"]
@@ -230,12 +230,9 @@ class _Block:
         self.memory.prepare(nest.sizes())
         self.code = NestCode(self.em, nest, self.memory)
         self.start = None if fill is None else self.memory.outside(fill.operands[0])
-        self.element = nest.outputs[0].argument.type
-        found = combiners(nest)
-        assert found is not None
-        ((self.operation, term),) = found
-        self.terms = Terms(self.code, self.operation, term)
-        self.neutral = COMBINERS[self.operation.name].neutral_of(self.element)
+        combined = Combined(self.code)
+        self.element, self.terms, self.neutral = combined.element, combined.terms, combined.neutral
+        self._combine = combined.combine
 
     def build(self) -> None:
         """All of a result."""
@@ -283,9 +280,6 @@ class _Block:
         point, output = self._at(result), self.nest.outputs[0]
         start = self.code.load(output, point) if self.start is None else self.start
         self.code.store(self._combine(start, total), output, point)
-
-    def _combine(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        return self.em.clone(self.operation, [a, b], a.type)
 
     # -- a thread's part -------------------------------------------------------------------------------------------
 
