@@ -11,7 +11,10 @@ from .runs import Row
 __all__ = ["svg"]
 
 #: Colours that people with colour blindness tell apart (Okabe and Ito); each peer has a shape of its own as well.
-_COLOURS = ["#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2", "#888800", "#aa4499", "#661100"]
+_COLOURS = [
+    "#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7",
+    "#0072b2", "#888800", "#aa4499", "#661100", "#44aa99", "#6699cc",
+]  # fmt: skip
 _LEFT, _WIDTH, _RIGHT, _STEP, _TOP = 290, 560, 130, 22, 76
 _LOW, _HIGH = 0.25, 16.0
 
@@ -36,8 +39,8 @@ def svg(rows: list[Row], title: str) -> str:
 def _legend() -> list[str]:
     parts: list[str] = []
     for i, name in enumerate(PEERS):
-        x = 20 + 104 * i
-        parts += [_mark(name, x, 44, name), _text(x + 9, 48, name)]
+        x, y = 20 + 160 * (i % 6), 40 + 17 * (i // 6)
+        parts += [_mark(name, x, y, name), _text(x + 9, y + 4, name)]
     return parts
 
 

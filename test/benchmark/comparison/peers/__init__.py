@@ -97,6 +97,8 @@ PEERS: dict[str, Peer] = {
         Peer("iree", "iree_cpu", ("iree.compiler", "iree.runtime", "onnx"), "iree-base-runtime", ("onnx",)),
         Peer("tvm", "tvm_cpu", ("tvm", "onnx"), "apache-tvm", ("onnx",)),
         Peer("llama.cpp", "llama_cpp_python", ("llama_cpp", "gguf"), "llama-cpp-python", ("gguf",), copies=1),
+        Peer("ik_llama.cpp", "ik_llama", ("ik_llama_cpp", "gguf"), "ik-llama-cpp-python", ("gguf",), copies=1),
+        Peer("zentorch", "zentorch_compiled", ("torch", "zentorch"), "zentorch", copies=2),
         Peer(OWN[1], "relaxir_int8", ("relaxir", "torch"), "relaxir", copies=1),
     ]
 }
