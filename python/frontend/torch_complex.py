@@ -102,6 +102,8 @@ class _Splitter:
         if node.op == "placeholder" and _is_complex(node):
             return self._split_placeholder(node)
         operands = node.all_input_nodes
+        if node.target is operator.getitem:
+            return  # of several results, whose operator has no rule
         if node.op != "call_function" or not (_is_complex(node) or any(_is_complex(n) for n in operands)):
             return
         if any(_is_complex(n) and n not in self.parts for n in operands):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import re
 import types
@@ -37,7 +38,7 @@ from .torch_op import HANDLERS
 from .torch_program import Program, Returned
 from .torch_resampling import cubic_resampling, exact_quotient, linear_resampling
 from .torch_strided import WRITTEN, strided_as_indices
-from .torch_subgraphs import import_higher_order
+from .torch_subgraphs import import_higher_order, refused_graphs
 from .torch_values import ALIKE, EXTREME, EXTREMES, KIND, SIZES, SYMBOL, SYMBOLS
 from .torch_warnings import without_warnings
 from .torch_weights import first_value
@@ -253,7 +254,7 @@ def _source_location(node: torch.fx.Node, context: ir.Context) -> ir.Location:
     outside = [f for f in frames if not f[0].startswith(_TORCH_FOLDER)] or frames
     place = ir.Location.file(outside[-1][0], int(outside[-1][1]), 0, context) if outside else ir.Location.unknown(context)
     stack = node.meta.get("nn_module_stack") or {}
-    path = list(stack.values())[-1][0] if stack else ""
+    path = list(stack.values())[-1][0].removeprefix("_export_root").removeprefix(".") if stack else ""  # strict mode's
     return ir.Location.name(path, place, context) if path else place
 
 
@@ -341,14 +342,14 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
 
     def _dispatch(self, location: ir.Location, node: torch.fx.Node) -> None:
         target = node.target
-        if target in fx_importer.SYMBOLIC_TORCH_OPS or (
+        if target is operator.getitem:
+            self._import_getitem(location, node)
+        elif target in fx_importer.SYMBOLIC_TORCH_OPS or (
             fx_importer.is_symbolic(node.meta.get("val")) and fx_importer.is_builtin_function_or_method(target)
         ):
-            self._symbolic(location, node)
+            self._import_symbolic_torch_op(location, node, target)
         elif target in (torch.sym_min, torch.sym_max):
             self._extreme_size(location, node)
-        elif getattr(target, "__name__", "") == "getitem":
-            self._import_getitem(location, node)
         elif isinstance(target, torch._ops.OpOverload):
             self._import_torch_op_overload(location, node, _ASSERT if target is _ASSERT else None)
         elif isinstance(target, torch._ops.HigherOrderOperator):
@@ -371,9 +372,6 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
         for i, value in enumerate(op.results):
             self._v[node, i] = value
 
-    def _symbolic(self, location: ir.Location, node: torch.fx.Node) -> None:
-        self._import_symbolic_torch_op(location, node, node.target)
-
     def _placeholder(self, location: ir.Location, node: torch.fx.Node, error: Exception) -> None:
         values = node.meta.get("val")
         several = isinstance(values, tuple | list)
@@ -384,6 +382,7 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
             attributes={
                 "name": ir.StringAttr.get(f"torch.{_operator_of(node)}"),
                 "relax.reason": ir.StringAttr.get(_first_line(error)),
+                **refused_graphs(self, location, node),
             },
             loc=location,
         )

@@ -157,6 +157,7 @@ def _named_programs(given: Any) -> dict[str, ExportedProgram]:
             raise RelaxError(f"expected names of functions for programs, got {name!r}")
     if not programs:
         raise RelaxError("expected at least one program, got none")
+    from .torch_regions import without_regions
     from .torch_subclasses import unwrapped
 
-    return {name: unwrapped(program) for name, program in programs.items()}
+    return {name: without_regions(unwrapped(program)) for name, program in programs.items()}

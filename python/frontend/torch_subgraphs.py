@@ -20,7 +20,7 @@ import torch
 
 from ..dialect.bindings import func, ir
 
-__all__ = ["COUNTS", "GRAPH", "GRAPHS", "import_higher_order"]
+__all__ = ["COUNTS", "GRAPH", "GRAPHS", "import_higher_order", "refused_graphs"]
 
 #: On a function: it is a graph of a higher-order operator.
 GRAPH = "relax.graph"
@@ -51,7 +51,7 @@ def import_higher_order(importer: Any, location: ir.Location, node: torch.fx.Nod
     single = [a for a, graph in zip(node.args, graphs, strict=True) if graph is None and not isinstance(a, tuple | list)]
     tensors = [[v for v in values if _is_tensor(v)] for values in lists]
     operands = [importer.resolve_node_value(v) for v in (*single, *(v for values in tensors for v in values))]
-    functions = [_function(importer, location, node, graph) for graph in graphs if graph is not None]
+    functions = [_function(importer, location, node, graph, _outputs(graph.graph)) for graph in graphs if graph is not None]
     types = [importer._cc.value_info_to_type(v) for v in node.meta["val"]]
     with location:
         return ir.Operation.create(
@@ -64,6 +64,13 @@ def import_higher_order(importer: Any, location: ir.Location, node: torch.fx.Nod
                 COUNTS: ir.DenseI64ArrayAttr.get([len(values) for values in tensors]),
             },
         )
+
+
+def refused_graphs(importer: Any, location: ir.Location, node: torch.fx.Node) -> dict[str, ir.Attribute]:
+    """The graphs of an operator that cannot be imported, without results, for what is to be reported of them."""
+    graphs = [graph for a in node.args if (graph := _graph_of(node, a)) is not None]
+    names = [_function(importer, location, node, graph, ()) for graph in graphs]
+    return {GRAPHS: ir.ArrayAttr.get([ir.StringAttr.get(n) for n in names])} if names else {}
 
 
 def _graph_of(node: torch.fx.Node, argument: Any) -> torch.fx.GraphModule | None:
@@ -81,11 +88,12 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(found, torch.Tensor)
 
 
-def _function(importer: Any, location: ir.Location, node: torch.fx.Node, module: torch.fx.GraphModule) -> str:
-    """Imports a graph; the name of the function."""
+def _function(
+    importer: Any, location: ir.Location, node: torch.fx.Node, module: torch.fx.GraphModule, outputs: Sequence[torch.fx.Node]
+) -> str:
+    """Imports a graph that returns some of its nodes; the name of the function."""
     graph = module.graph
     inputs = [n for n in graph.nodes if n.op == "placeholder" and isinstance(n.meta.get("val"), torch.Tensor)]
-    outputs = _outputs(graph)
     types = [[importer._cc.node_val_to_type(n) for n in nodes] for nodes in (inputs, outputs)]
     owner = importer.fx_importer
     name = f"graph_{len(list(owner.module.body.operations))}_{node.name}"

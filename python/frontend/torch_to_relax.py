@@ -31,7 +31,7 @@ from .emit import full, info_of, match
 from .torch_op import HANDLERS, TorchOp, UnmappedError
 from .torch_outline import Outliner, UntrustedError
 from .torch_report import ImportReport
-from .torch_subgraphs import GRAPH
+from .torch_subgraphs import GRAPH, GRAPHS
 from .torch_types import is_number, is_tensor_list, tensor_shape
 from .torch_values import ALIKE, KIND, SYMBOL, Values, number_dtype, op_key
 
@@ -48,6 +48,13 @@ _REASON = "relax.reason"
 
 _WEIGHTS = ("param", "buffer", "constant")
 _Bound = ir.Value | list[ir.Value | None] | None
+
+
+class _ReportedError(RelaxError):
+    """An operator cannot be imported as its graphs cannot, of which the report has what."""
+
+    def __init__(self) -> None:
+        super().__init__("expected operators that have a relax form in its graphs")
 
 
 def convert_modules(sources: Sequence[ir.Module]) -> ir.Module:
@@ -92,6 +99,7 @@ class _Function:
         self.outliner = outliner
         self.values = Values(self._inlined)
         self.unusable: set[ir.Value] = set()
+        self.entered: set[str] = set()
 
     def convert(self) -> None:
         for op in self.operations:
@@ -111,19 +119,37 @@ class _Function:
 
     def _inlined(self, name: str, arguments: Sequence[ir.Value]) -> list[ir.Value]:
         """The results of a graph of a higher-order operator, converted where the insertion point is."""
-        block = body_of(self.graphs[name])
-        assert block is not None
-        operations = [op.operation for op in block.operations]
-        for op in operations:
-            self._note_shape(op)
+        block = self._enter(name)
         for old, new in zip(block.arguments, arguments, strict=True):
             declared = self.values.declared(old)
             self.values.tensors[old] = new if declared is None else _as_declared(new, declared, self.values)
-        for op in operations[:-1]:
+        *operations, end = [op.operation for op in block.operations]
+        for op in operations:
             self._convert(op)
-        if not self.unusable.isdisjoint(operations[-1].operands):
-            raise RelaxError("expected operators that have a relax form in its graphs")
-        return [self._returned(v) for v in operations[-1].operands]
+        if not self.unusable.isdisjoint(end.operands):
+            raise _ReportedError
+        return [self._returned(v) for v in end.operands]
+
+    def _enter(self, name: str) -> ir.Block:
+        """The block of a graph of a higher-order operator, once its shapes are noted."""
+        self.entered.add(name)
+        block = body_of(self.graphs[name])
+        assert block is not None
+        for op in block.operations:
+            self._note_shape(op.operation)
+        return block
+
+    def _look_into_graphs(self, op: ir.Operation) -> None:
+        """Converts what was not yet of the graphs of an operator that cannot be imported, for what is to be said of them."""
+        graphs = ir.ArrayAttr(op.attributes[GRAPHS]) if GRAPHS in op.attributes else []
+        for name in [ir.StringAttr(g).value for g in graphs]:
+            if name in self.entered:
+                continue
+            block = self._enter(name)
+            for argument in block.arguments:
+                self._bind(argument, self._stand_in(argument))
+            for inner in [op.operation for op in block.operations][:-1]:
+                self._convert(inner)
 
     def _note_shape(self, op: ir.Operation) -> None:
         if op.name == "torch.symbolic_int":
@@ -174,12 +200,17 @@ class _Function:
     def _convert_op(self, op: ir.Operation) -> None:
         if not self.unusable.isdisjoint(op.operands):
             self.unusable.update(op.results)
+            self._look_into_graphs(op)
             return
         try:
             results = self._handled(op)
+        except _ReportedError:
+            self._look_into_graphs(op)
+            results = [self._stand_in(r) for r in op.results]
         except (RelaxError, *_PYTHON_ERRORS) as error:
             reason = error.args[0] if isinstance(error, RelaxError) else _UNFORESEEN
             self.report.add(op_key(op), reason, op.location)
+            self._look_into_graphs(op)
             results = [self._stand_in(r) for r in op.results]
         for torch_value, value in zip(op.results, results, strict=True):
             self._bind(torch_value, value)
