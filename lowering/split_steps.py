@@ -12,9 +12,9 @@ A piece of each result is a range of its bytes, of the first dimension that is n
 dimensions are tied to each other (:mod:`..dialect.dim_ties`), where every op between works on parts of the dimension. What is
 left for the last piece has a function of its own, ``.last``.
 
-Where pieces of the weights are ranges of bytes as well, and what is computed of them is read more than once, pieces are
-*blocks* that fit into a cache: the step as a whole is nothing but calls for one block after another, in place, and has no
-function of its own. A piece to read and write within a memory limit is several of them then.
+Where pieces of the weights are ranges of bytes as well, pieces are *blocks* that fit into a cache: the step as a whole is
+nothing but calls for one block after another, in place, and has no function of its own. Of a file, each is read in front of
+its call. A piece to read and write within a memory limit is several of them then.
 """
 
 from __future__ import annotations
@@ -113,9 +113,8 @@ class _Cut:
 
 
 def _is_for_blocks(step: func.FuncOp, cuts: Mapping[ir.Value, _Cut]) -> bool:
-    """Whether pieces of the weights are ranges of bytes, and more than one op reads what is made of a piece."""
-    in_place = all(cuts[a].axis == first_axis(a) for a in step.arguments if a in cuts)
-    return in_place and any(len(list(v.uses)) > 1 for v in cuts if not isinstance(v, ir.BlockArgument))
+    """Whether pieces of the weights are ranges of bytes: read one after the other, they are in the cache for their calls."""
+    return all(cuts[a].axis == first_axis(a) for a in step.arguments if a in cuts)
 
 
 @dataclass(frozen=True)

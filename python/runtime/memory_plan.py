@@ -62,6 +62,8 @@ class StepRun:
         results: positions of what is made among the step's results.
         gets, sets: what these are, and what is made.
         arena_bytes: what the functions need.
+        cuts: where each call takes a range of bytes of its weights, the axis and the size of that for each weight, None of one
+            that all calls take whole; nothing where it is otherwise.
     """
 
     calls: tuple[StepCall, ...]
@@ -71,6 +73,14 @@ class StepRun:
     gets: tuple[ArraySpec, ...]
     sets: tuple[ArraySpec, ...]
     arena_bytes: int
+    cuts: tuple[tuple[int, int] | None, ...] = ()
+
+    def block(self, index: int) -> tuple[Piece | None, ...]:
+        """What one of the calls takes of each weight, of a run that has ``cuts``."""
+        return tuple(
+            piece if cut is None else _block(spec, piece, *cut, index)
+            for spec, piece, cut in zip(self.gets, self.pieces, self.cuts, strict=True)
+        )
 
 
 def plan_memory(
@@ -117,7 +127,8 @@ def runs_of(manifest: Manifest, step: StepSpec, pieces: Pieces | None) -> Iterat
     outputs = tuple(manifest.prepared_weights[n].array for n in step.sets)
     whole = StepRun((), step.gets, (None,) * len(inputs), tuple(range(len(outputs))), inputs, outputs, step.arena_bytes)
     if pieces is None:
-        yield _of_whole(replace(whole, calls=_calls_of_whole(step, inputs, outputs)), step.places)
+        cuts = () if step.parts is None or step.parts.blocks is None else step.parts.gets
+        yield _of_whole(replace(whole, calls=_calls_of_whole(step, inputs, outputs), cuts=cuts), step.places)
     elif isinstance(pieces, PartsSpec):
         yield from (_of_whole(run, step.places) for run in _runs(pieces, whole))
     else:
@@ -132,8 +143,16 @@ def _runs(parts: PartsSpec, whole: StepRun) -> Iterator[StepRun]:
     for begin in range(0, parts.count, blocks):
         end = min(begin + blocks, parts.count)
         read, made = _pieces(whole.gets, parts.gets, begin, end), _pieces(whole.sets, parts.sets, begin, end)
-        calls, specs = _calls(parts, whole.gets, whole.sets, begin, end), (_specs(whole.gets, read), _specs(whole.sets, made))
-        yield replace(whole, calls=calls, pieces=read, gets=specs[0], sets=specs[1], arena_bytes=parts.arena_bytes)
+        cuts = () if any(p is not None and p.each for p in read) else parts.gets
+        yield replace(
+            whole,
+            calls=_calls(parts, whole.gets, whole.sets, begin, end),
+            pieces=read,
+            gets=_specs(whole.gets, read),
+            sets=_specs(whole.sets, made),
+            arena_bytes=parts.arena_bytes,
+            cuts=cuts,
+        )
 
 
 def _runs_of_segment(segment: SegmentSpec, whole: StepRun) -> Iterator[StepRun]:
@@ -168,6 +187,15 @@ def _within(piece: Piece | None, part: TensorPart) -> Piece | None:
     (axis, (begin, end)), *others = along.items()
     within = tuple((axis, *ends) for axis, ends in others)
     return Piece(axis, begin, end, None if piece is None else piece.each, within)
+
+
+def _block(spec: ArraySpec, piece: Piece | None, axis: int, size: int, index: int) -> Piece:
+    """The ranges of a piece, of which this is the array, with those that a call takes of an axis."""
+    along = {} if piece is None else {axis: (begin, end) for axis, begin, end in piece.along}
+    first, end = along.get(axis, (0, spec.shape[axis]))
+    begin = first + index * size
+    others = tuple((other, *ends) for other, ends in along.items() if other != axis)
+    return Piece(axis, begin, min(begin + size, end), None, others)
 
 
 def _calls_of_whole(step: StepSpec, inputs: Sequence[ArraySpec], outputs: Sequence[ArraySpec]) -> tuple[StepCall, ...]:

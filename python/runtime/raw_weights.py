@@ -189,10 +189,12 @@ class RawWeights:
 
     def reads_together(self, name: str) -> bool:
         """Whether neighbouring pieces of a weight are read at once, each into memory of its own."""
+        return name not in self._changed and self._specs[name].cut is None and self.reads_ranges(name)
+
+    def reads_ranges(self, name: str) -> bool:
+        """Whether a range of a weight's bytes is read as fast as these bytes are with all others."""
         found = self._found[name]
-        if found is None or name in self._changed or self._specs[name].cut is not None:
-            return False
-        return self._source.reads_together(found)
+        return found is not None and self._source.reads_together(found)
 
     def get(self, name: str, place: Array | None = None, piece: Piece | None = None) -> Array:
         """A weight as its spec says, or a piece of it; in the memory of ``place``, an array like it, if it is read as stored.
@@ -208,6 +210,8 @@ class RawWeights:
         array = self._read(spec, found, place, piece)
         self._check_finite(name, array)
         wanted = WeightSpec(name, part_spec(spec.array, piece))
+        if array.dtype == spec.array.dtype and array.shape == wanted.array.shape:
+            return array
         if array.dtype != spec.array.dtype and array.shape == wanted.array.shape and self._may_convert(name, array.dtype):
             result = converted(array, spec.array.dtype)
             if result is None:

@@ -8,14 +8,18 @@ from types import TracebackType
 
 from .scratch import Scratch
 
-__all__ = ["StepBuffers", "WriteBehind"]
+__all__ = ["Need", "StepBuffers", "WriteBehind"]
 
 # From here on a tensor is written by another thread: handing it over takes 50 us, in which 100 KB would be written.
 _BEHIND_BYTES = 1 << 20
 
 
+#: Bytes for raw weights, to work in, for results, and for those of the step before, which are written meanwhile.
+Need = tuple[int, int, int, int]
+
+
 class StepBuffers:
-    """The memory that the steps of one thread share: one buffer for raw weights, one to work in, one for results.
+    """The memory that the steps of one thread share: one buffer for raw weights, one to work in, two for results.
 
     Attributes:
         used: bytes of each that steps have used; no others take memory.
@@ -23,28 +27,37 @@ class StepBuffers:
 
     def __init__(self, limit: int):
         """Takes the most bytes that all may have together."""
-        self.weights, self.arena, self.results = Scratch(), Scratch(), Scratch()
-        self.used = (0, 0, 0)
+        self.weights, self.arena, self.results, self._others = Scratch(), Scratch(), Scratch(), Scratch()
+        self.used = (0, 0, 0, 0)
         self._limit = limit
 
-    def has_room(self, weights: int, arena: int, results: int, beside: int) -> bool:
-        """Whether a step that needs so many bytes can begin while everything stays where it is, and so much is beside it."""
-        return sum(map(max, self.used, (weights, arena, results))) + beside <= self._limit
+    def can_have(self, need: Need, beside: int) -> bool:
+        """Whether a step that needs so much ever fits, with so much beside it."""
+        return sum(need) + beside <= self._limit
 
-    def make_room(self, weights: int, arena: int, results: int, beside: int) -> int:
+    def has_room(self, need: Need, beside: int) -> bool:
+        """Whether a step that needs so many bytes can begin while everything stays where it is, and so much is beside it."""
+        return sum(map(max, self.used, need)) + beside <= self._limit
+
+    def make_room(self, need: Need, beside: int) -> int:
         """Readies for a step that needs so many bytes; what larger steps left goes where all would exceed the limit.
 
         Returns:
             The bytes that the buffers then take.
         """
-        wanted = (weights, arena, results)
-        used = list(map(max, self.used, wanted))
-        for i, buffer in enumerate((self.weights, self.arena, self.results)):
-            if used[i] > wanted[i] and sum(used) + beside > self._limit:
+        used = list(map(max, self.used, need))
+        for i, buffer in enumerate((self.weights, self.arena, self.results, self._others)):
+            if used[i] > need[i] and sum(used) + beside > self._limit:
                 buffer.free()
-                used[i] = wanted[i]
-        self.used = (used[0], used[1], used[2])
+                used[i] = need[i]
+        self.used = (used[0], used[1], used[2], used[3])
         return sum(used)
+
+    def swap(self) -> None:
+        """Makes the other buffer that for results, as this one is still written from."""
+        self.results, self._others = self._others, self.results
+        weights, arena, results, others = self.used
+        self.used = (weights, arena, others, results)
 
 
 class WriteBehind:

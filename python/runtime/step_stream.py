@@ -23,10 +23,9 @@ from ..weights.arrays import Array, address
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
 from .memory_plan import MemoryPlan, StepCall, StepRun, plan_memory, runs_of
-from .raw_weights import RawWeights
-from .scratch import Scratch
+from .raw_weights import Piece, RawWeights, part_spec
 from .sinks import FileSink, Sink, buffer_arrays
-from .step_buffers import StepBuffers, WriteBehind
+from .step_buffers import Need, StepBuffers, WriteBehind
 from .threads import alone, work_alone
 
 __all__ = ["Functions", "PrepareProgress", "PrepareTimes", "ProgressHook", "StepStream"]
@@ -80,6 +79,24 @@ class _Writing:
 
     takers: Sequence[Callable[[Array], None]]
     completes: StepSpec | None
+
+
+class _BlockReads:
+    """The raw weights of one call of a run after another, in memory that they share; those that all take are read once."""
+
+    def __init__(self, run: StepRun, source: RawWeights, buffers: StepBuffers):
+        self._run, self._source = run, source
+        specs = [part_spec(s, p) for s, p in zip(run.gets, run.block(0), strict=True)]
+        self._places = buffer_arrays(specs, buffers.weights)
+        self._whole = {i: self._get(i, run.pieces[i]) for i, cut in enumerate(run.cuts) if cut is None}
+
+    def __call__(self, index: int) -> list[Array]:
+        pieces = self._run.block(index)
+        return [self._whole[i] if i in self._whole else self._get(i, piece) for i, piece in enumerate(pieces)]
+
+    def _get(self, i: int, piece: Piece | None) -> Array:
+        name = self._run.names[i]
+        return as_argument(self._source.get(name, self._places[i], piece), f"weight '{name}'")
 
 
 class StepStream:
@@ -184,34 +201,84 @@ class StepStream:
 
     def _run(self, step: StepSpec, run: StepRun, writing: _Writing, memory: tuple[StepBuffers, WriteBehind]) -> None:
         buffers, behind = memory
-        read = dict(zip(run.names, run.pieces, strict=True))
-        weights = sum(self._source.part_bytes(name, piece) for name, piece in read.items())
-        results = self._sink.buffer_bytes(run.sets) if run.calls else 0
-        wanted = (weights, run.arena_bytes, results)
-        if not buffers.has_room(*wanted, behind.held):
-            behind.wait()
-        self._hold(buffers.make_room(*wanted, behind.held) + behind.held)
         if not run.calls:
-            with self._timed("read"):
-                arrays = [as_argument(self._source.get(n, None, p), f"weight '{n}'") for n, p in read.items()]
-            self._let_go(writing)
-            return behind.put(lambda: self._write(writing, run, arrays), weights, held=weights)
-        with self._timed("read"):
-            inputs = self._inputs(run, buffers)
-        behind.wait()  # what is written lies where the results go
-        outputs = self._sink.outputs(run.sets, buffers.results)
-        places, what = [address(a) for a in (*inputs, *outputs)], f"preparation of {', '.join(step.sets)}"
+            return self._copy(run, writing, buffers, behind)
+        what = f"preparation of {', '.join(step.sets)}"
         one = alone() if step.parts is not None and step.parts.blocks is not None else contextlib.nullcontext()
-        with one, self._timed("compute"):
-            self._compute(run.calls, places, buffers.arena, what)
+        with one:
+            if self._reads_blocks(run):
+                outputs = self._compute_blocks(run, buffers, behind, what)
+            else:
+                outputs = self._compute_whole(run, buffers, behind, what)
         self._let_go(writing)
         behind.put(lambda: self._write(writing, run, outputs), sum(s.nbytes for s in run.sets))
 
-    def _compute(self, calls: Sequence[StepCall], places: Sequence[int], arena: Scratch, what: str) -> None:
-        """Makes the calls of a run, whose weights and results are at these addresses."""
-        for call in calls:
-            tensors = pointer_array([place + offset for place, offset in zip(places, call.offsets, strict=True)])
-            invoke(self._functions(call.symbol), tensors, _NO_SYMBOLS, arena, what)
+    def _copy(self, run: StepRun, writing: _Writing, buffers: StepBuffers, behind: WriteBehind) -> None:
+        weights = self._part_bytes(run, run.pieces)
+        self._make_room(buffers, behind, (weights, run.arena_bytes, 0, 0))
+        with self._timed("read"):
+            read = zip(run.names, run.pieces, strict=True)
+            arrays = [as_argument(self._source.get(n, None, p), f"weight '{n}'") for n, p in read]
+        self._let_go(writing)
+        behind.put(lambda: self._write(writing, run, arrays), weights, held=weights)
+
+    def _compute_whole(self, run: StepRun, buffers: StepBuffers, behind: WriteBehind, what: str) -> list[Array]:
+        """The results of a run whose weights are read before its calls; what is written meanwhile lies where these go."""
+        weights, results = self._part_bytes(run, run.pieces), self._sink.buffer_bytes(run.sets)
+        self._make_room(buffers, behind, (weights, run.arena_bytes, results, 0))
+        with self._timed("read"):
+            inputs = self._inputs(run, buffers)
+        behind.wait()
+        outputs = self._sink.outputs(run.sets, buffers.results)
+        places = [address(a) for a in (*inputs, *outputs)]
+        with self._timed("compute"):
+            for call in run.calls:
+                self._call(call, [place + offset for place, offset in zip(places, call.offsets, strict=True)], buffers, what)
+        return outputs
+
+    def _reads_blocks(self, run: StepRun) -> bool:
+        cut = [name for name, cut in zip(run.names, run.cuts, strict=False) if cut is not None]
+        return len(run.calls) > 1 and bool(cut) and all(map(self._source.reads_ranges, cut))
+
+    def _compute_blocks(self, run: StepRun, buffers: StepBuffers, behind: WriteBehind, what: str) -> list[Array]:
+        """The results of a run whose calls each read their range of the weights, which then is in the processor's cache.
+
+        The memory that this leaves takes the results of the run before, while they are written.
+        """
+        first, results = run.block(0), self._sink.buffer_bytes(run.sets)
+        need = (self._part_bytes(run, first), run.arena_bytes, results, results)
+        if buffers.can_have(need, behind.held):
+            self._make_room(buffers, behind, need)
+            buffers.swap()
+        else:
+            behind.wait()
+            self._make_room(buffers, behind, (*need[:3], 0))
+        outputs = self._sink.outputs(run.sets, buffers.results)
+        made = [address(a) for a in outputs]
+        read = _BlockReads(run, self._source, buffers)
+        times, clock = PrepareTimes(), time.perf_counter
+        for i, call in enumerate(run.calls):
+            begun = clock()
+            inputs = read(i)
+            done = clock()
+            offsets = call.offsets[len(inputs) :]
+            places = [address(a) for a in inputs] + [place + offset for place, offset in zip(made, offsets, strict=True)]
+            self._call(call, places, buffers, what)
+            times.read, times.compute = times.read + done - begun, times.compute + clock() - done
+        with self._lock:
+            self.times.read, self.times.compute = self.times.read + times.read, self.times.compute + times.compute
+        return outputs
+
+    def _call(self, call: StepCall, places: Sequence[int], buffers: StepBuffers, what: str) -> None:
+        invoke(self._functions(call.symbol), pointer_array(places), _NO_SYMBOLS, buffers.arena, what)
+
+    def _make_room(self, buffers: StepBuffers, behind: WriteBehind, need: Need) -> None:
+        if not buffers.has_room(need, behind.held):
+            behind.wait()
+        self._hold(buffers.make_room(need, behind.held) + behind.held)
+
+    def _part_bytes(self, run: StepRun, pieces: Sequence[Piece | None]) -> int:
+        return sum(self._source.part_bytes(n, p) for n, p in dict(zip(run.names, pieces, strict=True)).items())
 
     def _let_go(self, writing: _Writing) -> None:
         """Raw weights are in memory until the last run of their step has read them."""

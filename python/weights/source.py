@@ -200,6 +200,9 @@ def runs_of(shape: Sequence[int], itemsize: int, ranges: Mapping[int, Ranges]) -
         return iter(())
     cut = {i: list(r) for i, r in ranges.items() if list(r) != [(0, shape[i])]}
     last = max(cut, default=0)
+    if prod(shape[:last]) == 1:  # one behind the other: nothing to compute for each row
+        line = prod(shape[last + 1 :]) * itemsize
+        return iter([(b * line, (e - b) * line) for b, e in cut.get(last, [(0, shape[last])])] if shape else [(0, itemsize)])
     starts, nbytes = np.zeros(1, np.int64), prod(shape) * itemsize
     for axis, size in enumerate(shape[:last]):  # of every index in front, in one array: there are as many as rows
         nbytes //= size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec
-from .checksums import PAGE, Checksum, start
+from .checksums import PAGE, Checksum, crc32, start
 from .direct_file import DirectFile
 from .files import os_errors
 
@@ -63,7 +62,7 @@ class TensorWriter:
                 written = self._direct.start(piece, offset)
                 started += [written] if written is not None else []
                 if self._place.has_checksum:  # while the piece is written
-                    self._whole = zlib.crc32(piece, self._whole)
+                    self._whole = crc32(piece, self._whole)
                 offset += len(piece)
         finally:
             wait(started)
@@ -76,7 +75,7 @@ class TensorWriter:
     def _checksum(self) -> Checksum:
         """As :meth:`Checksum.of` has it."""
         began = start(self._place.name, self._place.spec)
-        return Checksum(zlib.crc32(self._last, zlib.crc32(self._first, began)), self._whole)
+        return Checksum(crc32(self._last, crc32(self._first, began)), self._whole)
 
 
 def _bytes_of(name: str, array: Array) -> memoryview:

@@ -37,6 +37,20 @@ func.func @transposed(%x: memref<64x100xf32>, %y: memref<100x64xf32>) {
   return
 }
 
+// Pairs that stay together are words, and lanes are as wide as these.
+// CHECK-LABEL: @pairs(
+// CHECK: relax.plan = "order=0+1+2 vector=2 width=16 wide=16 tile=1"
+#panels = affine_map<(p, k, t, r) -> (p * 32 + t, k * 2 + r)>
+#pktr = affine_map<(p, k, t, r) -> (p, k, t, r)>
+func.func @pairs(%x: memref<64x100xbf16>, %y: memref<2x50x32x2xbf16>) {
+  linalg.generic {indexing_maps = [#panels, #pktr], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : memref<64x100xbf16>) outs(%y : memref<2x50x32x2xbf16>) {
+  ^bb0(%u: bf16, %v: bf16):
+    linalg.yield %u : bf16
+  }
+  return
+}
+
 // Along rows, lanes are combined; down columns, rows are read one after the other.
 // CHECK-LABEL: @sums(
 // CHECK: relax.plan = "order=0+1 vector=1 width=16 wide=64 horizontal=yes"

@@ -115,6 +115,41 @@ def test_blocks_make_the_bytes_that_the_whole_makes(
     assert blocks.fingerprint == whole.fingerprint
 
 
+@pytest.mark.parametrize(
+    ("options", "n", "dtype", "stored"),
+    [({}, 223, "f32", "f32"), ({}, 200, "bf16", "bf16"), ({"weights": "int4"}, 223, "f32", "bf16")],
+)
+def test_blocks_of_a_file_are_read_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], n: int, dtype: str, stored: str
+) -> None:
+    """Each call reads its range and is the only one that reads it; so the weight is never in memory as a whole."""
+    executable = rx.compile(layer(64, n, True, dtype), **options)
+    kind = np.float32 if stored == "f32" else ml_dtypes.bfloat16
+    raw = {name: array.astype(kind) for name, array in values(executable).items()}
+    write_safetensors(tmp_path / "raw", raw)
+    pieces: list[tuple[int, int]] = []
+    read_part = Checkpoint.read_part
+
+    def watched(self: Checkpoint, name: str, ranges: dict[int, list[tuple[int, int]]], place: Any = None) -> Any:
+        pieces.extend(ranges[0] if name == "w" else [])
+        return read_part(self, name, ranges, place)
+
+    monkeypatch.setattr(Checkpoint, "read_part", watched)
+    mapped = executable.prepare(raw, tmp_path / "mapped")
+    assert not pieces
+    read = executable.prepare(tmp_path / "raw", tmp_path / "read")
+    assert same(tmp_path / "mapped", tmp_path / "read")
+    assert len(pieces) > 2
+    assert [end for _, end in pieces[:-1]] == [begin for begin, _ in pieces[1:]]
+    assert (pieces[0][0], pieces[-1][1]) == (0, n)
+    assert read.peak_bytes <= read.predicted_peak_bytes
+    monkeypatch.undo()
+    limit = least(executable, tmp_path / "raw", tmp_path / "less")
+    assert executable.prepare(tmp_path / "raw", tmp_path / "less", memory_limit=limit).peak_bytes <= limit
+    assert same(tmp_path / "less", tmp_path / "read")
+    assert mapped.predicted_peak_bytes >= limit
+
+
 def least(executable: rx.Executable, raw: object, path: Path, **options: Any) -> int:
     """What the error says that would do."""
     with pytest.raises(RelaxError, match=r"a memory limit of (\d+) bytes or more, which preparing '.*' takes, got 1") as e:

@@ -33,6 +33,7 @@ from ...kernels.emit.memory import Memory
 from ...kernels.structure.as_generic import as_generic, linalg_operations
 from ...kernels.structure.match import find_group
 from ...kernels.structure.nest import collapse, read_nest
+from ...kernels.structure.words import as_words
 from ...lowering_pass import LoweringPass
 from ...marks import CONTRACTION, KERNEL, ROWS
 from ...set_target import target_of
@@ -127,7 +128,7 @@ def _lower_generic(operation: ir.Operation, emitter: Emitter, target: Target) ->
     """
     with emitter.before(operation):
         memory = Memory(emitter)
-        nest = collapse(read_nest(operation, memory))
+        nest = as_words(collapse(read_nest(operation, memory)), memory)
         plan = checked_nest_plan(nest, target)
         kind = StreamedLoops if plan.streamed else Loops if plan.tile is None else TiledLoops
         kind(nest, plan, emitter, memory).build()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
@@ -77,6 +77,12 @@ class Buffers:
             self._buffers[key] = Buffer(flat, kind.element_type, stored, strides, offset)
         return self._buffers[key]
 
+    def of_words(self, buffer: Buffer, count: int) -> Buffer:
+        """A buffer of known size as one of integers, each of so many neighbouring elements; strides are those of elements."""
+        width = getattr(buffer.stored, "width", 0) * count
+        word = ir.IntegerType.get_signless(width, buffer.stored.context)
+        return replace(buffer, flat=self._flat_words(buffer.flat, word, count), element=word, stored=word)
+
     def _layout(self, value: ir.Value, kind: ir.MemRefType, shape: Sequence[Size], owner: int) -> tuple[tuple[Size, ...], Size]:
         if isinstance(kind.layout, ir.AffineMapAttr) and kind.affine_map == ir.AffineMap.get_identity(kind.rank):
             return row_major(shape), ZERO
@@ -98,6 +104,11 @@ class Buffers:
 
     def _bind_layout(self, value: ir.Value, symbols: Mapping[int, Symbol]) -> None:
         """Finds the values of symbols, strides or the offset of a memref by number."""
+
+    def _flat_words(self, flat: ir.Value, word: ir.Type, count: int) -> ir.Value:
+        """Flat memory as words of so many elements."""
+        del word, count
+        return flat
 
     def _flat(self, value: ir.Value, shape: Sequence[Size], strides: Sequence[Size], offset: Size) -> tuple[ir.Value, ir.Type]:
         """The memref as one dimension, and what its elements are in memory."""

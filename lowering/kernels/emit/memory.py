@@ -161,6 +161,12 @@ class Memory(Buffers):
         # Both become one pointer in the LLVM dialect, where this cast disappears.
         return em.op("builtin.unrealized_conversion_cast", [flat], same), bits
 
+    def _flat_words(self, flat: ir.Value, word: ir.Type, count: int) -> ir.Value:
+        kind = ir.MemRefType(flat.type)
+        words = ir.MemRefType.get([kind.shape[0] // count], word, None, kind.memory_space, loc=self.emitter.location)
+        # Both are one pointer and one size in the LLVM dialect, where this cast disappears.
+        return self.emitter.op("builtin.unrealized_conversion_cast", [flat], words)
+
     # -- addresses -------------------------------------------------------------------------------------------------
 
     def index(self, linear: Linear, point: Point) -> ir.Value:

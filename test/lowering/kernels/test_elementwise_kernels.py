@@ -119,6 +119,20 @@ def test_transposition_in_tiles(element):
         np.testing.assert_array_equal(out, x.transpose(1, 2, 0))
 
 
+@pytest.mark.parametrize(("element", "count"), [("bf16", 2), ("i8", 4), ("i8", 2), ("f32", 2), ("i8", 3)])
+@pytest.mark.parametrize("aligned", [True, False])
+def test_neighbours_that_stay_together_are_transposed_as_words(element, count, aligned):
+    """Panels of columns, groups of rows, and the same one element further, where no word of memory holds a group."""
+    first = 0 if aligned else 1
+    maps = [f"(p, k, t, r) -> (p * 8 + t, k * {count} + r + {first})", "(p, k, t, r) -> (p, k, t, r)"]
+    sizes = {"p": 5, "k": 37, "t": 8, "r": count}
+    x, out = arrays_for(maps, sizes, element)
+    types = [memref(a.shape, element) for a in (x, out)]
+    Compiled(function(types, generic(maps, "pppp", types, f"  linalg.yield %x0 : {element}")))(x, out)
+    rows = x[:, first : first + 37 * count].reshape(5, 8, 37, count)
+    np.testing.assert_array_equal(out, rows.transpose(0, 2, 1, 3))
+
+
 def test_strided_memrefs():
     layout = "strided<[?, 2], offset: ?>"
     types = [f"memref<?x?xf32, {layout}>", "memref<?x?xf32>"]

@@ -29,6 +29,7 @@ from ....kernels.structure.as_generic import as_generic, linalg_operations
 from ....kernels.structure.combiners import combiners
 from ....kernels.structure.match import find_group, match_contraction
 from ....kernels.structure.nest import Nest, collapse, read_nest
+from ....kernels.structure.words import as_words
 from ....lowering_pass import LoweringPass
 from ....marks import CONTRACTION, KERNEL, PLAN, ROWS
 from ....set_target import target_of
@@ -77,7 +78,9 @@ def plans_of_loops(function: func.FuncOp, target: Target) -> Iterator[NestPlan |
     for op in found:
         if len(op.results) or op in taken:
             continue
-        plan = checked_nest_plan(collapse(read_nest(op, Buffers(op.location)), range(rows)), target, rows)
+        memory = Buffers(op.location)
+        nest = collapse(read_nest(op, memory), range(rows))
+        plan = checked_nest_plan(nest if rows else as_words(nest, memory), target, rows)
         op.attributes[PLAN] = ir.StringAttr.get(str(plan), op.context)
         yield plan
 

@@ -116,7 +116,7 @@ def _at_least(nest: Nest, dim: int, width: int) -> bool:
 def lanes_for(nest: Nest, target: Target) -> int:
     """Lanes by the widest element that the nest touches, at least 8 and at most 32 bits (LLVM splits wider ones)."""
     operations, _ = nest.body()
-    widths = [element_bits(o.argument.type) for o in nest.operands]
+    widths = [element_bits(o.argument.type if o.buffer is None else o.buffer.element) for o in nest.operands]
     results = [op.results[0].type for op in operations]
     widths += [element_bits(kind) for kind in results if not isinstance(kind, ir.IndexType)]
     return target.lanes(max(8, min(32, max(widths))))
