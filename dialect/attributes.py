@@ -33,6 +33,7 @@ __all__ = [
     "real",
     "scalar",
     "string",
+    "values",
 ]
 
 REQUIRED: Any = object()
@@ -143,6 +144,12 @@ def scalar(default: Any = REQUIRED) -> Attr:
     return Attr("a number", _scalar, _scalar_attr, default)
 
 
+def values(default: Any = REQUIRED) -> Attr:
+    """Integers, floats, truth values and strings, one after the other."""
+    expected = "an array of integers, floats, truth values and strings"
+    return Attr(expected, _values, lambda v: ir.ArrayAttr.get([_value_attr(item) for item in v]), default)
+
+
 def elements(default: Any = REQUIRED) -> Attr:
     """Dense tensor data (``dense<...>`` or ``dense_resource<...>``)."""
     return Attr("an elements attribute", _elements, _elements, default)
@@ -230,6 +237,14 @@ def _dims_attr(values: Sequence[Dim | str]) -> ir.Attribute:
         else:
             items.append(_integer_attr(dim))
     return ir.ArrayAttr.get(items)
+
+
+def _values(attribute: ir.Attribute) -> list[int | float | bool | str]:
+    return [a.value if isinstance(a, ir.StringAttr) else _scalar(a) for a in ir.ArrayAttr(attribute)]
+
+
+def _value_attr(value: Any) -> ir.Attribute:
+    return _string(value) if isinstance(value, str) else _scalar_attr(value)
 
 
 def _elements(attribute: Any) -> ir.Attribute:

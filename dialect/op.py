@@ -18,7 +18,8 @@ with the result types written in the IR::
             return x.with_(shape=...)
 
 IRDL gives every element of a variadic group one type, so an op has fixed operands or one homogeneous group; a group that is
-alone needs no segment sizes.
+alone needs no segment sizes. Where operands differ in type, and in number, each is an optional group of its own
+(:func:`optional_fields`), filled from the first one on; how many there are then is in the segment sizes.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from .struct_info import TensorInfo, same_info, vdevice_of, with_vdevice
 
 __all__ = [
     "VDEVICES", "Attrs", "DefiningOp", "EffectOp", "Narrow", "Op", "Operand", "Result", "SymbolicOp", "Tensor", "attrs_of",
-    "groups_of", "grows_from", "is_elementwise", "op_class", "ties_of", "verifying_once",
+    "groups_of", "grows_from", "is_elementwise", "op_class", "optional_fields", "ties_of", "verifying_once",
 ]  # fmt: skip
 
 Tensor: TypeAlias = ir.RankedTensorType | ir.UnrankedTensorType
@@ -178,7 +179,7 @@ class EffectOp(Relax.Operation):
         given = _written(cls, {k: v for k, v in attrs.items() if v is not None})
         types = cls._inferred_types(values, given) if result_types is None else list(result_types)
         return ir.Operation.create(
-            cls.OPERATION_NAME, results=types, operands=values, attributes=given,
+            cls.OPERATION_NAME, results=types, operands=values, attributes=given | _segment_sizes(cls, len(values), len(types)),
             regions=cls._ODS_REGIONS[0], loc=loc, ip=ip,
         )  # fmt: skip
 
@@ -196,6 +197,21 @@ class EffectOp(Relax.Operation):
             raise RelaxError(f"'{cls.OPERATION_NAME}' op {error}") from None
         vdevice = next((i.vdevice for i in infos if i.vdevice), None) if cls.same_vdevice else None
         return [with_vdevice(r.type, vdevice) if vdevice else r.type for r in results]
+
+
+def optional_fields(prefix: str, kind: Any, count: int) -> dict[str, Any]:
+    """Annotations of ``count`` optional operands or results (``kind``), each of a type of its own: ``x0``, ``x1``, ..."""
+    return {f"{prefix}{i}": kind[Tensor] | None for i in range(count)}
+
+
+def _segment_sizes(cls: type[EffectOp], operands: int, results: int) -> dict[str, ir.Attribute]:
+    """Of an op with several optional groups, which of them are there: the first ones."""
+    counts = zip(_SEGMENTS, (cls._ODS_OPERAND_SEGMENTS, cls._ODS_RESULT_SEGMENTS), (operands, results), strict=True)
+    return {
+        name: ir.DenseI32ArrayAttr.get([int(i < count) for i in range(len(groups))])
+        for name, groups, count in counts
+        if groups is not None
+    }
 
 
 class Op(EffectOp, traits=[ext.Pure]):

@@ -10,6 +10,7 @@ from ..dialect.bindings import ir
 from ..dialect.sharding import ranks_of
 from .arena import Arena, arena_of
 from .entries import Entry, lowered_entries, preparation_of
+from .extern_calls import Externs
 from .manifest import Manifest
 from .manifest_specs import EntrySpec, TargetSpec
 from .manifest_steps import PartsSpec, StepSpec
@@ -34,8 +35,9 @@ def make_manifest(module: ir.Operation, target: TargetSpec) -> dict[str, Any]:
     steps = [_with_arenas(s, {symbol: _bytes(arenas[symbol]) for symbol in s.symbols}) for s in preparation.steps]
     raw, prepared = preparation.raw_weights, preparation.prepared_weights
     return Manifest.json_of(
-        preparation.fingerprint, target, entries, raw, prepared, steps, _texts(module, ACCESSES), ranks_of(module)
-    )
+        preparation.fingerprint, target, entries, raw, prepared, steps, _texts(module, ACCESSES), ranks_of(module),
+        Externs.of(module).functions,
+    )  # fmt: skip
 
 
 def _complete(function: ir.OpView, entry: Entry, checks: tuple[str, ...]) -> EntrySpec:

@@ -17,7 +17,7 @@ from ..dialect.reports.report import Report
 from .json_reader import Reader
 from .manifest_checks import check_manifest
 from .manifest_digest import SYMBOL
-from .manifest_specs import EntrySpec, Json, PreparedSpec, RawSpec, StateSpec, TargetSpec, WeightSpec
+from .manifest_specs import EntrySpec, ExternSpec, Json, PreparedSpec, RawSpec, StateSpec, TargetSpec, WeightSpec
 from .manifest_steps import StepSpec
 
 __all__ = ["FORMAT", "VERSION", "Manifest"]
@@ -38,6 +38,7 @@ class Manifest:
         peak_bytes: most memory a step needs at once: its inputs, outputs and arena.
         accesses: the places of accesses in code that checks all of them, by number; None where it checks none.
         ranks: how many processes run the code together, each with its own prepared weights.
+        externs: functions of other libraries that code calls, in the order in which it takes their addresses.
         rank: whose preparation this describes, after :meth:`of_rank`.
         where: how errors name it.
     """
@@ -52,6 +53,7 @@ class Manifest:
     peak_bytes: int
     accesses: tuple[str, ...] | None = None
     ranks: int = 1
+    externs: tuple[ExternSpec, ...] = ()
     rank: int = 0
     where: str = "manifest"
 
@@ -109,6 +111,7 @@ class Manifest:
             peak_bytes=reader.size("peak_bytes"),
             accesses=reader.texts("accesses") if "accesses" in reader.data else None,
             ranks=reader.size("ranks") if "ranks" in reader.data else 1,
+            externs=tuple(reader.records("externs", ExternSpec.read)) if "externs" in reader.data else (),
             where=where,
         )
         if "report" in reader.data:
@@ -120,7 +123,7 @@ class Manifest:
     def json_of(
         fingerprint: str, target: TargetSpec, entries: Sequence[EntrySpec], raw_weights: Sequence[WeightSpec],
         prepared_weights: Sequence[PreparedSpec], steps: Sequence[StepSpec], accesses: Sequence[str] | None = None,
-        ranks: int = 1,
+        ranks: int = 1, externs: Sequence[ExternSpec] = (),
     ) -> Json:  # fmt: skip
         """The JSON object of a manifest with these attributes. Its report comes later: code does not depend on it."""
         raw, prepared = {w.name: w for w in raw_weights}, {w.name: w for w in prepared_weights}
@@ -137,6 +140,7 @@ class Manifest:
             "peak_bytes": max((s.peak_bytes(raw, prepared) for s in steps), default=0),
         }
         found |= {} if accesses is None else {"accesses": list(accesses)}
+        found |= {"externs": [e.as_json() for e in externs]} if externs else {}
         return found if ranks == 1 else found | {"ranks": ranks}
 
 

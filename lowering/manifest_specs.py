@@ -19,6 +19,7 @@ from .json_reader import Reader
 
 __all__ = [
     "EntrySpec",
+    "ExternSpec",
     "Json",
     "PreparedSpec",
     "RawSpec",
@@ -252,6 +253,26 @@ class EntrySpec:
             reader.size("safe") if "safe" in reader.data else (1 << 63) - 1,
             tuple(reader.records("bounded", _bounded)) if "bounded" in reader.data else (),
         )
+
+
+@dataclass(frozen=True)
+class ExternSpec:
+    """A function of another library that code calls.
+
+    Attributes:
+        symbol: its name in C.
+        library: which one has it; empty where the process has.
+    """
+
+    symbol: str
+    library: str = ""
+
+    def as_json(self) -> Json:
+        return {"symbol": self.symbol, "library": self.library}
+
+    @staticmethod
+    def read(reader: Reader) -> ExternSpec:
+        return ExternSpec(reader.identifier("symbol"), reader.text("library"))
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ __all__ = [
     "DEVICE_HOSTS",
     "DEVICE_KERNELS",
     "ENTRY",
+    "EXTERN",
+    "EXTERNS",
     "HOST",
     "INTEGER_SUMS",
     "INTEGRAL",
@@ -183,7 +185,7 @@ WRITABLE = "bufferization.writable"
 PLAN = "relax.plan"
 
 #: On a module, a string: the GPU that its entries run on, ``cuda:sm_80``.
-#: Written by cuda/set_cuda_target; read by cuda/set_cuda_target, linalg/vdevice, linalg/collective.
+#: Written by cuda/set_cuda_target; read by cuda/set_cuda_target, linalg/vdevice, linalg/collective, linalg/extern.
 CUDA_TARGET = "relax.cuda_target"
 
 #: On a function whose buffers are in the memory of a GPU; a unit.
@@ -203,6 +205,15 @@ HOST = "relax.on_host"
 #: On a function that stands for a collective, a string: which one. Its calls become calls of the run time of.
 #: Written by linalg/collective; read by fusion/report_kernels, cpu/call_collectives.
 COLLECTIVE = "relax.collective"
+
+#: On a function that stands for one of another library, a dictionary: which one, what it gets, the number of the check that an
+#: error is.
+#: Written by extern_calls; read by extern_calls.
+EXTERN = "relax.extern"
+
+#: On a module, a dictionary: the functions of other libraries that entries take, and how they are called.
+#: Written by extern_calls; read by extern_calls.
+EXTERNS = "relax.externs"
 
 #: On a kernel that copies from one memory to the other, a string: the kind of device it copies to, ``cpu`` or ``cuda``.
 #: Written by linalg/vdevice; read by cuda/host_places.

@@ -28,6 +28,7 @@ PASSES: dict[str, Callable[[], type[Pass]]] = {
     "relax-add-destinations": _ours(".cpu.add_destinations", "AddDestinations"),
     "relax-bufferize": _ours(".cpu.bufferize", "Bufferize"),
     "relax-call-collectives": _ours(".cpu.call_collectives", "CallCollectives"),
+    "relax-call-externs": _ours(".cpu.call_externs", "CallExterns"),
     "relax-carry-in-place": _ours(".cpu.carry_in_place", "CarryInPlace"),
     "relax-check-accesses": _ours(".cpu.check_accesses", "CheckAccesses"),
     "relax-check-allocations": _ours(".cpu.check_allocations", "CheckAllocations"),

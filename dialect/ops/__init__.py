@@ -5,6 +5,7 @@ from .builtin import *  # noqa: F403
 from .collective import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .datatype import *  # noqa: F403
+from .extern import *  # noqa: F403
 from .indexing import *  # noqa: F403
 from .io import *  # noqa: F403
 from .linear_algebra import *  # noqa: F403

@@ -63,15 +63,23 @@ def _apply(op: ir.OpView, name: str, operands: Sequence[Any], scope: Scope) -> l
     found = _reference(name)
     attrs = {key: _value(op.attrs[key], value, scope) for key, value in attrs_of(op).items()}
     if found.wants_shape:
-        attrs["shape"] = tuple(-1 if d is None else scope.resolve(d) for d in TensorInfo.of(op.results[0]).shape)
+        attrs["shape"] = _shape(TensorInfo.of(op.results[0]), scope)
     if found.wants_dtype:
         attrs["dtype"] = numpy_dtype(TensorInfo.of(op.results[0]).dtype)
+    if found.wants_results:
+        infos = [TensorInfo.of(r) for r in op.results]
+        attrs["results"] = [(_shape(info, scope), numpy_dtype(info.dtype)) for info in infos]
     answer = found.function(*operands, **attrs)
     results = list(answer) if isinstance(answer, tuple) else [answer]
     for value, result in zip(op.results, results, strict=True):
         if is_tensor(value):
             _check_result(op, attrs, TensorInfo.of(value), result, scope)
     return results
+
+
+def _shape(info: TensorInfo, scope: Scope) -> tuple[int, ...]:
+    """The sizes of a result; -1 is a dimension that the type does not know."""
+    return tuple(-1 if d is None else scope.resolve(d) for d in info.shape)
 
 
 @functools.cache

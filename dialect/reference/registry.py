@@ -18,8 +18,8 @@ __all__ = ["FAMILIES", "Reference", "families_loaded", "reference", "reference_o
 
 #: Modules of this folder that hold reference functions; the same names as in ``dialect/ops``.
 FAMILIES = (
-    "binary", "builtin", "collective", "creation", "datatype", "indexing", "io", "linear_algebra", "manipulate", "nn",
-    "quantize", "search", "statistical", "unary", "vdevice",
+    "binary", "builtin", "collective", "creation", "datatype", "extern", "indexing", "io", "linear_algebra", "manipulate",
+    "nn", "quantize", "search", "statistical", "unary", "vdevice",
 )  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -34,12 +34,14 @@ class Reference:
         family: the module it is in.
         wants_shape: whether it takes the result's shape as ``shape``; -1 is a dimension that the type does not know.
         wants_dtype: whether it takes the result's dtype as ``dtype``.
+        wants_results: whether it takes shape and dtype of every result as ``results``.
     """
 
     function: Callable[..., Any]
     family: str
     wants_shape: bool
     wants_dtype: bool
+    wants_results: bool
 
 
 _REFERENCES: dict[str, Reference] = {}
@@ -54,7 +56,8 @@ def reference(function: _F) -> _F:
     if known is not None and known.function.__module__ != function.__module__:
         home = known.function.__module__
         raise RelaxError(f"expected one meaning of 'relax.{function.__name__}', got those of {home} and {function.__module__}")
-    _REFERENCES[function.__name__] = Reference(quiet, family, "shape" in keywords, "dtype" in keywords)
+    wants = ("shape" in keywords, "dtype" in keywords, "results" in keywords)
+    _REFERENCES[function.__name__] = Reference(quiet, family, *wants)
     return quiet
 
 

@@ -57,10 +57,12 @@ _FAULT = "relaxir_fault"
 _WORDS = "memref<4xi64>"
 _VIEWS = ("memref.view", "memref.subview", "memref.reinterpret_cast", "memref.expand_shape", "memref.cast")
 _SAME_MEMORY = (*_VIEWS, "memref.collapse_shape", "memref.transpose", "builtin.unrealized_conversion_cast")
-#: What neither reads nor writes a buffer's elements, or needs no memory to be there.
+#: What neither reads nor writes a buffer's elements, or needs no memory to be there. Addresses are those of whole buffers, for
+#: functions outside of the module.
 _HARMLESS = (
     "memref.alloc", "memref.alloca", "memref.collapse_shape", "memref.dealloc", "memref.dim",
-    "memref.extract_strided_metadata", "memref.get_global", "memref.global", "memref.prefetch", "memref.transpose",
+    "memref.extract_aligned_pointer_as_index", "memref.extract_strided_metadata", "memref.get_global", "memref.global",
+    "memref.prefetch", "memref.transpose",
 )  # fmt: skip
 _LOOPS = ("scf.for", "scf.while")
 

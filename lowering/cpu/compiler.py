@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from ...dialect.bindings import ir
 from ...dialect.functions import functions
-from ...dialect.sharding import ranks_of
 from ...dialect.weight_layouts import WeightLayouts
 from ..compiler import Compiler, Listener
 from ..lower import lower
 from ..manifest_specs import TargetSpec
 from ..marks import KERNEL
 from ..target import Target
-from .call_collectives import CALL, DEFINITION
 from .codegen import assembly, object_code, start_processes
 from .known_kernels import KnownKernels, named_texts
 from .pipeline import building_pipeline, lowering_pipeline, planning_pipeline
 from .translate import translate
 
 __all__ = ["CpuCompiler"]
-
-_DECLARATION = re.compile(rf"^declare .*@{CALL}\(.*\n", re.M)
 
 
 class CpuCompiler(Compiler):
@@ -65,7 +60,7 @@ class CpuCompiler(Compiler):
         lower(module, f"{self._target_pass},{planning_pipeline(merged=False)},{building_pipeline()}")
 
     def code(self, module: ir.Operation, manifest: Mapping[str, Any], listener: Listener | None) -> bytes:
-        text = _translated(module, manifest)
+        text = translate(module, manifest)
         if listener is not None:
             listener("ll", text)
             listener("s", assembly(text, self.target))
@@ -82,10 +77,3 @@ class CpuCompiler(Compiler):
     @functools.cached_property
     def _known(self) -> KnownKernels | None:
         return None if self.kernels is None else KnownKernels(self.kernels, self.target)
-
-
-def _translated(module: ir.Operation, manifest: Mapping[str, Any]) -> str:
-    """The text, with what calls the run time where there are several ranks."""
-    if ranks_of(module) == 1:
-        return translate(module, manifest)
-    return _DECLARATION.sub("", translate(module, manifest, with_driver=True)) + DEFINITION

@@ -64,6 +64,6 @@ def building_pipeline(checked: bool = False) -> str:
     elements = (
         *notes, "relax-lower-kernels", "relax-lend-memory", arena,
         "relax-share-copies", "relax-merge-kernels{of=copies}", "relax-lower-kernels{all=true}",
-        "relax-call-collectives", *EXPANSIONS, *checks, *TO_LLVM, "relax-drop-arguments",
+        "relax-call-collectives", "relax-call-externs", *EXPANSIONS, *checks, *TO_LLVM, "relax-drop-arguments",
     )  # fmt: skip
     return ",".join(elements)

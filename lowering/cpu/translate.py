@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ...dialect.bindings import ir
+from ...dialect.sharding import ranks_of
 from ..arena import arena_of
 from ..entries import lowered_entries
+from ..extern_calls import Externs
 from ..llvm_text import check_translatable, llvm_ir
 from ..manifest_digest import llvm_constant
+from .call_collectives import CALL, DEFINITION
+from .call_externs import definitions, is_stub
 from .wrapper import entry_point
 
 __all__ = ["translate"]
+
+_DECLARATION = re.compile(r"^declare .*@([\w.]+)\(.*\n", re.M)
 
 
 def translate(module: ir.Operation, manifest: Mapping[str, Any], with_driver: bool = False) -> str:
@@ -21,7 +28,7 @@ def translate(module: ir.Operation, manifest: Mapping[str, Any], with_driver: bo
     Args:
         module: in the LLVM dialect.
         manifest: whose digest the code carries.
-        with_driver: whether entries, not the preparation, take a pointer more.
+        with_driver: whether entries, not the preparation, take that of a GPU's driver.
 
     Raises:
         RelaxError: an operation is none of the LLVM dialect, with its location.
@@ -29,5 +36,14 @@ def translate(module: ir.Operation, manifest: Mapping[str, Any], with_driver: bo
     with module.context, ir.Location.unknown():
         check_translatable(module, ("llvm.", "omp.", "builtin.module"), "LLVM")
         found = lowered_entries(module)
-        entries = "".join(entry_point(e.spec, arena_of(f), with_driver and not e.is_step) for f, e in found)
-        return llvm_ir(module) + entries + llvm_constant(manifest)
+        ranks, externs = ranks_of(module) > 1, Externs.of(module)
+        of_entries = ["driver"] * with_driver + ["ranks"] * ranks
+        of_all = ["externs"] * bool(externs.calls)
+        entries = "".join(entry_point(e.spec, arena_of(f), [*of_entries * (not e.is_step), *of_all]) for f, e in found)
+        made = DEFINITION * ranks + definitions(externs)
+        return _without_declarations(llvm_ir(module), bool(made)) + entries + made + llvm_constant(manifest)
+
+
+def _without_declarations(text: str, defined: bool) -> str:
+    """Without those of functions whose definitions follow as text."""
+    return _DECLARATION.sub(lambda m: "" if m[1] == CALL or is_stub(m[1]) else m[0], text) if defined else text

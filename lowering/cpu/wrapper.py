@@ -23,9 +23,10 @@ def body_name(spec: EntrySpec) -> str:
     return spec.symbol + "_body"
 
 
-def entry_point(spec: EntrySpec, arena: Arena, with_driver: bool = False) -> str:
-    """The text of the entry point's definition; with a driver (of a GPU, or the table of
-    :mod:`..collective_call`) it takes a fifth argument, which its function gets last."""
+def entry_point(spec: EntrySpec, arena: Arena, more: Sequence[str] = ()) -> str:
+    """The text of the entry point's definition; ``more`` are names of pointers that it takes, and its function gets last:
+    the driver of a GPU, the tables of :mod:`..collective_call` and :mod:`.call_externs`."""
+    pointers = [f"ptr %{name}" for name in more]
     lines: list[str] = []
     symbols = {s.name: _load("i64", "%symbols", i, lines) for i, s in enumerate(spec.symbols)}
     need = saturating_text(arena.size, symbols, lines, "need")
@@ -36,10 +37,10 @@ def entry_point(spec: EntrySpec, arena: Arena, with_driver: bool = False) -> str
         arguments += _descriptor(_load("ptr", "%tensors", i, lines), shape, symbols, lines, f"t{i}_")
     arguments += ["ptr %arena", "ptr %arena", "i64 0", "i64 %arena_bytes", "i64 1"]
     arguments += [f"i64 {value}" for value in symbols.values()]
-    arguments += ["ptr %driver"] * with_driver
+    arguments += pointers
     lines.append(f"  %status = call i64 @{body_name(spec)}({', '.join(arguments)})")
     lines.append("  ret i64 %status")
-    parameters = ["ptr %tensors", "ptr %symbols", "ptr %arena", "i64 %arena_bytes", *["ptr %driver"] * with_driver]
+    parameters = ["ptr %tensors", "ptr %symbols", "ptr %arena", "i64 %arena_bytes", *pointers]
     head = f"define i64 @{spec.symbol}({', '.join(parameters)}) {{"
     return "\n".join([head, *lines, "}", ""])
 

@@ -24,6 +24,7 @@ from ...dialect.reports import report
 from ...dialect.reports.kernels import Kernel, KernelSection
 from ...dialect.traversal import nested_operations
 from ..entries import entries_of
+from ..extern_calls import is_extern
 from ..lowering_pass import LoweringPass
 from ..marks import COLLECTIVE, CONTRACTION, KERNEL, ROWS, STACK
 from .linalg_queries import is_parallel, owner_name
@@ -73,6 +74,8 @@ def _kind(kernel: func.FuncOp) -> str:
     generics = [op for op in inner if op.name == "linalg.generic"]
     if COLLECTIVE in kernel.attributes:
         return "collective"
+    if is_extern(kernel):
+        return "extern"
     if STACK in kernel.attributes:
         return "attention"
     if any(CONTRACTION in op.attributes for op in generics):

@@ -211,8 +211,11 @@ class LinalgBuilder:
 
     def fill(self, destination: ir.Value, number: Number, unsigned: bool = False) -> ir.Value:
         """``linalg.fill`` of a destination with a number."""
+        return self.fill_with(destination, constant(value_type(destination).element_type, number, unsigned).value)
+
+    def fill_with(self, destination: ir.Value, scalar: ir.Value) -> ir.Value:
+        """``linalg.fill`` of a destination with a stored element."""
         type_ = value_type(destination)
-        scalar = constant(type_.element_type, number, unsigned).value
         op = ir.Operation.create(
             "linalg.fill", [type_], [scalar, destination], {"operandSegmentSizes": self._segments(1)}, regions=1
         )
@@ -354,9 +357,7 @@ class LinalgBuilder:
         Where the check is ``deferrable``, nothing that follows touches memory outside of its buffers even so, and code for a
         device may go on.
         """
-        location = ir.Location.current
-        text = str(RelaxError(message, location))
-        position = self.checks.setdefault(text, len(self.checks))
+        position = self.check_number(message)
         self.check_function()
         i64 = ir.IntegerType.get_signless(64)
         number = emit("arith.constant", i64, value=ir.IntegerAttr.get(i64, position))
@@ -364,6 +365,10 @@ class LinalgBuilder:
         if deferrable:
             attributes[DEFERRABLE] = ir.UnitAttr.get()
         ir.Operation.create("func.call", [], [condition, number], attributes)
+
+    def check_number(self, message: str) -> int:
+        """The number of the check with this message, at the current location."""
+        return self.checks.setdefault(str(RelaxError(message, ir.Location.current)), len(self.checks))
 
     def check_equal(self, left: Size, right: Size, message: str) -> None:
         """Checks that two sizes are equal.

@@ -14,6 +14,7 @@ from .scalar import Scalar, emit
 
 __all__ = [
     "call_kernel",
+    "call_kernel_of_results",
     "choose",
     "choose_all",
     "flat_loop",
@@ -48,15 +49,32 @@ def call_kernel(
         stack: whether the body has tensors that are :func:`local`.
         marks: attributes of the function, which follow from the key.
     """
-    types = [v.type for v in (*inputs, *scratch, out)]
+    function = lambda given: [body(given)]  # noqa: E731
+    return call_kernel_of_results(b, stem, [*inputs], [out], key, function, scratch, stack, marks)[0]
+
+
+def call_kernel_of_results(
+    b: LinalgBuilder,
+    stem: str,
+    inputs: Sequence[ir.Value],
+    outs: Sequence[ir.Value],
+    key: tuple[str, ...],
+    body: Callable[[Sequence[ir.Value]], Sequence[ir.Value]],
+    scratch: Sequence[ir.Value] = (),
+    stack: bool = False,
+    marks: Mapping[str, ir.Attribute] | None = None,
+) -> list[ir.Value]:
+    """The same with several destinations, each of which has a result."""
+    types = [v.type for v in (*inputs, *scratch, *outs)]
     full_key = (stem, *map(str, types), *key)
     name = b.private_functions.get(full_key)
     if name is None:
         name = b.private_functions[full_key] = _unused_name(b, stem)
-        function = _define(b, name, types, len(inputs), body, stack)
+        function = _define(b, name, types, len(inputs), len(outs), body, stack)
         for mark, value in (marks or {}).items():
             function.attributes[mark] = value
-    return func.CallOp([out.type], ir.FlatSymbolRefAttr.get(name), [*inputs, *scratch, out]).results[0]
+    callee = ir.FlatSymbolRefAttr.get(name)
+    return list(func.CallOp([o.type for o in outs], callee, [*inputs, *scratch, *outs]).results)
 
 
 def _define(
@@ -64,11 +82,12 @@ def _define(
     name: str,
     types: Sequence[ir.Type],
     inputs: int,
-    body: Callable[[Sequence[ir.Value]], ir.Value],
+    outs: int,
+    body: Callable[[Sequence[ir.Value]], Sequence[ir.Value]],
     stack: bool,
 ) -> func.FuncOp:
     with ir.InsertionPoint(b.module.regions[0].blocks[0]):
-        function = func.FuncOp(name, (types, [types[-1]]), visibility="private")
+        function = func.FuncOp(name, (types, types[len(types) - outs :]), visibility="private")
     mark_writable(function, [None] * inputs + [True] * (len(types) - inputs))
     function.attributes["no_inline"] = ir.UnitAttr.get()
     mark_kernel(function)
@@ -76,7 +95,7 @@ def _define(
         function.attributes[STACK] = ir.UnitAttr.get()
     block = function.add_entry_block(arg_locs=[function.location] * len(types))
     with ir.InsertionPoint(block), b.symbols.function():
-        func.ReturnOp([body(list(block.arguments))])
+        func.ReturnOp(list(body(list(block.arguments))))
     return function
 
 

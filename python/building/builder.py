@@ -12,6 +12,7 @@ Every op of the dialect is a method: operands first, then attributes, by positio
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -26,10 +27,11 @@ from ..dialect.elements import from_numpy
 from ..dialect.errors import RelaxError
 from ..dialect.functions import set_names, set_num_input
 from ..dialect.op import EffectOp
-from ..dialect.ops import Arange, BroadcastTo, Concat, Constant, Full, MatchCast, Reshape, ShapeValue, Split
+from ..dialect.ops import Arange, BroadcastTo, CallExtern, Concat, Constant, Full, MatchCast, Reshape, ShapeValue, Split
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 from ..module import Module
+from ..weights.files import path_text
 from .arguments import (
     Function,
     array_value,
@@ -246,6 +248,36 @@ class Builder(ControlFlow):
         with self._at_caller():
             return self._emit_all(Split, [x], {"sections": sections, "axis": axis})
 
+    def call_extern(
+        self,
+        symbol: str,
+        operands: Sequence[Value],
+        results: Sequence[tuple[ShapeLike, DTypeLike]],
+        *,
+        library: str | os.PathLike[str] = "",
+        arguments: Sequence[int | float | bool | str] = (),
+        version: str = "",
+    ) -> tuple[Value, ...]:
+        """What a C function of another library writes: :mod:`relaxir.dialect.extern_functions` says how it is called.
+
+        Args:
+            symbol: its name in C.
+            operands: the tensors that it reads.
+            results: shape and dtype of each tensor that it writes; symbols are those of the function.
+            library: which has it, as the system's loader takes it; empty: the process itself.
+            arguments: numbers and strings that it takes behind the tensors.
+            version: of what it computes: weights that another version prepared are refused.
+        """
+        with self._at_caller():
+            if not isinstance(operands, list | tuple) or not isinstance(results, list | tuple):
+                raise RelaxError(f"expected lists of tensors and of results for '{symbol}', got {operands!r} and {results!r}")
+            if not all(isinstance(r, list | tuple) and len(r) == 2 for r in results):
+                raise RelaxError(f"expected pairs of shape and dtype as results of '{symbol}', got {results!r}")
+            infos = [self._info(shape, parsed_dtype(dtype)) for shape, dtype in results]
+            path = "" if library == "" else path_text(library, "load")
+            attrs = {"symbol": symbol, "library": path, "arguments": arguments, "version": version}
+            return self._emit_all(CallExtern, operands, attrs, infos)
+
     def subscript(self, x: Value, given: object) -> Value:
         """``x[given]``: :func:`~.subscripts.subscript`."""
         return subscript(self, x, given)
@@ -366,15 +398,19 @@ class Builder(ControlFlow):
     def _emit(
         self, cls: type[EffectOp], operands: Sequence[ValueLike | None], attrs: dict[str, Any], result: TensorInfo | None = None
     ) -> Value:
-        (value,) = self._emit_all(cls, operands, attrs, result)
+        (value,) = self._emit_all(cls, operands, attrs, None if result is None else [result])
         return value
 
     def _emit_all(
-        self, cls: type[EffectOp], operands: Sequence[ValueLike | None], attrs: dict[str, Any], result: TensorInfo | None = None
+        self,
+        cls: type[EffectOp],
+        operands: Sequence[ValueLike | None],
+        attrs: dict[str, Any],
+        results: Sequence[TensorInfo] | None = None,
     ) -> tuple[Value, ...]:
         scope = self._scope()
         values = self._operands(scope, operands, cls.OPERATION_NAME)
-        types = None if result is None else [result.type]
+        types = None if results is None else [info.type for info in results]
         try:
             op = cls.create(*values, result_types=types, ip=scope.place, **attrs)
         except RelaxError as error:

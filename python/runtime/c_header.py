@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dialect.extern_functions import library_text
 from ..lowering.collective_call import ELEMENTS
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import EntrySpec
@@ -43,6 +44,22 @@ struct relaxir_ranks {{
 }};
 """
 
+#: Of code that calls functions of other libraries.
+_EXTERNS = """\
+/* Functions of other libraries are called by the addresses that every function takes as its last argument, in this order:
+ *
+{functions}
+ *
+ * Each has the form
+ *
+ *   int32_t f(const DLTensor *inputs, int32_t n_inputs, DLTensor *outputs, int32_t n_outputs, ...)
+ *
+ * with DLTensor of DLPack (dlpack.h), and int64_t, double or const char * for what follows, none of it variadic. Tensors are
+ * contiguous and row-major, and strides NULL. It writes the outputs, which are there, and nothing else; 0: done; any other
+ * number ends the call with a check that names it.
+ */
+"""
+
 
 def c_header(manifest: Manifest) -> str:
     """The header's text; C and C++ read it."""
@@ -59,6 +76,11 @@ def c_header(manifest: Manifest) -> str:
     if manifest.ranks > 1:
         lines.append(_RANKS.format(types=", ".join(f"{i} {name}" for i, name in enumerate(ELEMENTS))))
         more = ", const struct relaxir_ranks *ranks"
+    if manifest.externs:
+        places = [(e.symbol, _comment(library_text(e.library))) for e in manifest.externs]
+        rows = [f" *   externs[{i}]: {symbol}, of {library}" for i, (symbol, library) in enumerate(places)]
+        lines.append(_EXTERNS.format(functions="\n".join(rows)))
+        more += ", void *const *externs"
     for entry in manifest.entries.values():
         lines += _declaration(entry, more)
     lines += ["#ifdef __cplusplus", "}", "#endif", ""]

@@ -71,7 +71,7 @@ def invoke(function: EntryFunction, tensors: Any, symbols: Any, scratch: Scratch
     function.library.team.gather()
     status = function(tensors, symbols, scratch.pointer, scratch.extent)
     if status:
-        finish(status, function, tensors, symbols, scratch, what, (), {})
+        finish(status, function, tensors, symbols, scratch, what, function.library.checks, {})
 
 
 def finish(

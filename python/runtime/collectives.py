@@ -6,6 +6,7 @@ import ctypes
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -26,7 +27,7 @@ _CALLBACK = ctypes.CFUNCTYPE(
 _STATUS = -(1 + LOST)
 
 
-_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+_ENTRY = (ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
 class _Table(ctypes.Structure):
@@ -46,15 +47,15 @@ class Collectives:
         self._table = _Table(self._call, None)
         self._pointer = ctypes.c_void_p(ctypes.addressof(self._table))
 
-    def call(self, function: Any, *arguments: Any) -> int:
-        """Calls compiled code, and gives its status.
+    def call(self, function: Any, arguments: Sequence[Any], more: Sequence[Any] = ()) -> int:
+        """Calls compiled code with the connection between its arguments and ``more``, and gives its status.
 
         Raises:
             RelaxError: a collective failed; what it raised.
         """
         with self._lock:  # two calls at once would mix what they say
             self._error = None
-            status = function(*arguments, self._pointer)
+            status = function(*arguments, self._pointer, *more)
             if status == _STATUS and self._error is not None:
                 raise self._error
         return status
@@ -90,10 +91,11 @@ class RankFunction:
     def __init__(self, address: int, library: Any):
         """Args: library: the code, which knows its connection with the other ranks."""
         self.library = library
-        self._function = _ENTRY(address)
+        self._externs = [] if library.externs is None else [library.externs]
+        self._function = ctypes.CFUNCTYPE(*_ENTRY, *[ctypes.c_void_p] * (1 + len(self._externs)))(address)
 
     def __call__(self, tensors: Any, symbols: Any, arena: Any, arena_bytes: Any, /) -> int:
-        return self.library.collectives.call(self._function, tensors, symbols, arena, arena_bytes)
+        return self.library.collectives.call(self._function, [tensors, symbols, arena, arena_bytes], self._externs)
 
 
 def _view(start: int, count: int, dtype: np.dtype[Any]) -> Array:

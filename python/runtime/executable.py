@@ -21,6 +21,7 @@ from .binding import prepared_arrays
 from .c_header import c_header
 from .executable_report import ExecutableReport
 from .export import export_to_file
+from .externs import ExternPaths, extern_table
 from .library import Library
 from .names import Rename
 from .own_part import own_manifest, own_path
@@ -61,6 +62,7 @@ class Executable:
         module_text: str = "",
         header: str | None = None,
         device: str | None = None,
+        externs: ExternPaths | None = None,
     ):
         """Makes an executable from compiled code.
 
@@ -72,10 +74,12 @@ class Executable:
             module_text: MLIR text, for :meth:`save`.
             header: C header; made from the manifest when not given.
             device: where it runs: ``"cpu"``; of code for GPUs ``"cuda:0"``, another number, or ``"emulated"``.
+            externs: libraries of functions that the code calls, by the functions' names, in the place of those that the
+                manifest names.
 
         Raises:
             RelaxError: the manifest is malformed, its code runs on no such device, the code lacks one of its symbols or
-                was compiled with another manifest.
+                was compiled with another manifest, or a function of another library is not there.
         """
         self.manifest = manifest if isinstance(manifest, Manifest) else Manifest.of(manifest)
         self._runtime = runtime_of(self.manifest, device)
@@ -88,6 +92,8 @@ class Executable:
         expect(library, Library, "a library of compiled code")
         library.check(self.manifest.data)
         library.accesses, library.ranks = self.manifest.accesses or (), self.manifest.ranks
+        library.checks = next((e.checks for e in self.manifest.entries.values()), ())
+        library.externs = extern_table(self.manifest.externs, externs, library.name)
         self._library = library
         self._object_code = object_code
         self._shared_code = shared_code

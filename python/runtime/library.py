@@ -62,7 +62,24 @@ def _by_kernel(launches: AbstractContextManager[list[TimedLaunch]]) -> Generator
         found[launch.kernel] = found.get(launch.kernel, 0.0) + launch.seconds
 
 
-_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+_ENTRY = (ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+_PROTOTYPE = ctypes.CFUNCTYPE(*_ENTRY)
+_WITH_EXTERNS = ctypes.CFUNCTYPE(*_ENTRY, ctypes.c_void_p)
+
+
+class _ExternFunction:
+    """A function that calls those of other libraries, called as one that does not.
+
+    Attributes:
+        library: where it is from.
+    """
+
+    def __init__(self, address: int, library: Library, table: Any):
+        self.library = library
+        self._function, self._table = _WITH_EXTERNS(address), table
+
+    def __call__(self, tensors: Any, symbols: Any, arena: Any, arena_bytes: Any, /) -> int:
+        return self._function(tensors, symbols, arena, arena_bytes, self._table)
 
 
 class Library:
@@ -74,14 +91,18 @@ class Library:
         name: how errors name it.
         team: the threads that run it.
         accesses: the places of accesses in checked code, by number.
+        checks: texts of the run-time checks.
         ranks: how many processes run the entries together.
+        externs: the functions of other libraries that it calls, a C array of addresses; None where it calls none.
     """
 
     def __init__(self, addresses: Mapping[str, int], keep_alive: object, name: str, team: Team):
         """Takes addresses by symbol; ``keep_alive`` owns the code, ``team`` runs it."""
         self.name, self.team = name, team
         self.accesses: tuple[str, ...] = ()
+        self.checks: tuple[str, ...] = ()
         self.ranks = 1
+        self.externs: Any = None
         self._collectives: Collectives | None = None
         self._addresses = dict(addresses)
         self._keep_alive = keep_alive
@@ -123,6 +144,8 @@ class Library:
 
     def function(self, symbol: str) -> EntryFunction:
         """The function of that C symbol; it releases Python's lock while it runs. Raises RelaxError when there is none."""
+        if self.externs is not None:
+            return _ExternFunction(self._address(symbol), self, self.externs)
         function = _PROTOTYPE(self._address(symbol))
         function.library = self  # type: ignore[attr-defined]
         return cast("EntryFunction", function)

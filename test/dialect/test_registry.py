@@ -71,7 +71,7 @@ def test_reference_is_in_the_family_file(op: type[EffectOp]) -> None:
 def test_reference_takes_the_attributes(op: type[EffectOp]) -> None:
     parameters = inspect.signature(registry.reference_of(name(op)).function).parameters.values()
     keywords = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
-    assert keywords - {"shape", "dtype"} == set(op.attrs) - {"dtype"}
+    assert keywords - {"shape", "dtype", "results"} == set(op.attrs) - {"dtype"}
 
 
 @pytest.mark.parametrize("op", OPERATIONS, ids=name)

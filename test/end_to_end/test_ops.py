@@ -180,6 +180,7 @@ ELSEWHERE = {
     "packed_quantized_conv2d": "test_byte_sums.py",
     "look_up": "test_quantize.py", "bitcast": "test_elementwise_numbers.py", "keep": "test_unread_checks.py",
     "rank": "test_tensor_parallel.py", "all_reduce": "test_tensor_parallel.py", "all_gather": "test_tensor_parallel.py",
+    "call_extern": "test_externs.py",
 }  # fmt: skip
 
 

@@ -38,6 +38,7 @@ ELSEWHERE = {
     "get_param": "test/reference/test_lazy_io.py", "set_output": "test/reference/test_lazy_io.py",
     "keep": "test/end_to_end/test_unread_checks.py",
     "rank": "test/reference/test_collective.py", "all_gather": "test/reference/test_collective.py",
+    "call_extern": "test/end_to_end/test_externs.py",
     "bind_argument": "test/reference/test_lazy_callbacks.py", "prim_value": "test/end_to_end/test_shape_values.py",
     "hint_on_device": "a hint, which realizing devices takes away",
 }  # fmt: skip

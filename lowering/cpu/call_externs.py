@@ -1,0 +1,183 @@
+"""Calls of functions that stand for those of other libraries become calls of these, by a table that entries then take.
+
+Before::
+
+    func.func @main(%x: memref<4xf32>, %y: memref<4xf32>, ...) attributes {relax.entry = ...} {
+      call @extern_0(%x, %y) : (memref<4xf32>, memref<4xf32>) -> ()
+
+after::
+
+    func.func @main(%x: memref<4xf32>, %y: memref<4xf32>, ..., %externs: !llvm.ptr) {
+      %status = call @relaxir_extern_0(%externs, %x_address, %c4, %y_address, %c4) : (!llvm.ptr, i64, ...) -> i64
+      call @relax_check(%done, %number)
+
+and :func:`definitions` gives ``@relaxir_extern_0``, which makes DLTensors of addresses and sizes. A module that calls none
+stays as it is.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...dialect.bindings import func, ir
+from ...dialect.call_graph import callee_of
+from ...dialect.errors import RelaxError
+from ...dialect.extern_functions import ExternArgument, dl_type
+from ...dialect.functions import body_of, functions, name_of, update_type
+from ...dialect.traversal import nested_operations
+from ..entries import entry_of
+from ..extern_calls import ExternCall, Externs
+from ..kernels.emit.emitter import Emitter
+from ..lowering_pass import LoweringPass
+from .lower_checks import CHECK
+
+__all__ = ["CallExterns", "call_externs", "definitions", "is_stub"]
+
+_STUB = "relaxir_extern_"
+
+#: DLTensor: data, device, dimensions, code, bits, lanes, shape, strides, offset.
+_TENSOR = "{ ptr, i32, i32, i32, i8, i8, i16, ptr, ptr, i64 }"
+_CPU = 1
+
+
+@dataclass(frozen=True)
+class CallExterns(LoweringPass):
+    """Makes entries call functions of other libraries."""
+
+    name: ClassVar[str] = "relax-call-externs"
+
+    def run(self, op: ir.Operation) -> None:
+        call_externs(op)
+
+
+def is_stub(name: str) -> bool:
+    """Whether a function is one that :func:`definitions` defines."""
+    return name.startswith(_STUB)
+
+
+def call_externs(module: ir.Operation) -> None:
+    """Rewrites a module of buffers, in place.
+
+    Raises:
+        RelaxError: a call is in a function that is not an entry.
+    """
+    standing = {name_of(f): call for f in functions(module) if (call := ExternCall.of(f)) is not None}
+    if not standing:
+        return
+    with module.context, ir.Location.unknown():
+        Externs([*standing.values()]).write(module)
+        _declare(module, [*standing.values()])
+        numbers = {name: i for i, name in enumerate(standing)}
+        for function in functions(module):
+            if body_of(function) is not None and name_of(function) not in standing:
+                _rewrite(function, numbers, standing)
+        for function in functions(module):
+            if name_of(function) in standing:
+                function.operation.erase()
+
+
+def _declare(module: ir.Operation, calls: Sequence[ExternCall]) -> None:
+    i1, i64, pointer = ir.IntegerType.get_signless(1), ir.IntegerType.get_signless(64), ir.Type.parse("!llvm.ptr")
+    known = {name_of(f) for f in functions(module)}
+    with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
+        for i, call in enumerate(calls):
+            numbers = sum(1 + rank for rank in call.ranks)
+            func.FuncOp(f"{_STUB}{i}", ([pointer, *[i64] * numbers], [i64]), visibility="private")
+        if CHECK not in known:
+            func.FuncOp(CHECK, ([i1, i64], []), visibility="private")
+
+
+def _rewrite(function: func.FuncOp, numbers: dict[str, int], standing: dict[str, ExternCall]) -> None:
+    calls = [op for op in nested_operations(function.operation) if op.name == "func.call" and callee_of(op) in standing]
+    if entry_of(function) is None:
+        if calls:
+            raise RelaxError(f"expected functions of other libraries in entries alone, got one in @{name_of(function)}",
+                             calls[0].location)  # fmt: skip
+        return
+    block = body_of(function)
+    assert block is not None
+    table = block.add_argument(ir.Type.parse("!llvm.ptr"), function.location)
+    em = Emitter(block)
+    for op in calls:
+        name = callee_of(op)
+        with em.before(op):
+            _call(em, table, f"{_STUB}{numbers[name]}", standing[name].check, op)
+        op.erase()
+    update_type(function)
+    if "arg_attrs" in function.attributes:
+        del function.attributes["arg_attrs"]
+
+
+def _call(em: Emitter, table: ir.Value, stub: str, check: int, op: ir.Operation) -> None:
+    i64 = em.integer(64)
+    numbers: list[ir.Value] = []
+    for buffer in op.operands:
+        numbers.append(em.op("memref.extract_aligned_pointer_as_index", [buffer], em.index))
+        axes = range(ir.MemRefType(buffer.type).rank)
+        numbers += [em.op("memref.dim", [buffer, em.constant(axis, em.index)], em.index) for axis in axes]
+    given = [table, *(em.op("arith.index_cast", [n], i64) for n in numbers)]
+    status = em.op("func.call", given, i64, {"callee": ir.FlatSymbolRefAttr.get(stub)})
+    done = em.compare("eq", status, em.constant(0, i64))
+    em.effect("func.call", [done, em.constant(check, i64)], {"callee": ir.FlatSymbolRefAttr.get(CHECK)})
+
+
+def definitions(externs: Externs) -> str:
+    """The functions that are called instead, as LLVM IR."""
+    order = externs.functions
+    return "".join(_definition(i, call, order.index(call.function)) for i, call in enumerate(externs.calls))
+
+
+def _definition(number: int, call: ExternCall, position: int) -> str:
+    outputs = len(call.dtypes) - call.inputs
+    lines = [
+        f"  %inputs = alloca [{call.inputs} x {_TENSOR}]",
+        f"  %outputs = alloca [{outputs} x {_TENSOR}]",
+        f"  %sizes = alloca [{sum(call.ranks)} x i64]",
+        f"  %place = getelementptr ptr, ptr %externs, i64 {position}",
+        "  %function = load ptr, ptr %place",
+    ]
+    parameters, first = ["ptr %externs"], 0
+    for i, (dtype, rank) in enumerate(zip(call.dtypes, call.ranks, strict=True)):
+        parameters += [f"i64 %t{i}", *(f"i64 %t{i}d{axis}" for axis in range(rank))]
+        array, at = ("inputs", i) if i < call.inputs else ("outputs", i - call.inputs)
+        lines += _tensor(i, f"%{array}", at, dtype, rank, first)
+        first += rank
+    given = [_argument(i, value, lines) for i, value in enumerate(call.arguments)]
+    tensors = [f"ptr %inputs, i32 {call.inputs}", f"ptr %outputs, i32 {outputs}"]
+    lines += [f"  %result = call i32 %function({', '.join([*tensors, *given])})", "  %status = sext i32 %result to i64"]
+    head = f"define internal i64 @{_STUB}{number}({', '.join(parameters)}) {{"
+    return "\n".join([head, *lines, "  ret i64 %status", "}", ""])
+
+
+def _tensor(i: int, array: str, at: int, dtype: str, rank: int, first: int) -> list[str]:
+    """Fills DLTensor number ``at`` of an array, with sizes from ``first`` on."""
+    code, bits = dl_type(dtype)
+    lines = [f"  %shape{i} = getelementptr i64, ptr %sizes, i64 {first}", f"  %data{i} = inttoptr i64 %t{i} to ptr"]
+    for axis in range(rank):
+        place = f"%size{i}_{axis}"
+        lines += [f"  {place} = getelementptr i64, ptr %shape{i}, i64 {axis}", f"  store i64 %t{i}d{axis}, ptr {place}"]
+    fields = [
+        f"ptr %data{i}", f"i32 {_CPU}", "i32 0", f"i32 {rank}", f"i8 {code}", f"i8 {bits}", "i16 1", f"ptr %shape{i}",
+        "ptr null", "i64 0",
+    ]  # fmt: skip
+    for field, value in enumerate(fields):
+        place = f"%field{i}_{field}"
+        lines.append(f"  {place} = getelementptr {_TENSOR}, ptr {array}, i64 {at}, i32 {field}")
+        lines.append(f"  store {value}, ptr {place}")
+    return lines
+
+
+def _argument(i: int, value: ExternArgument, lines: list[str]) -> str:
+    """What follows the tensors, as LLVM IR's text of an argument; a string is on the stack."""
+    if isinstance(value, float):
+        return f"double 0x{struct.pack('>d', value).hex().upper()}"
+    if not isinstance(value, str):
+        return f"i64 {int(value)}"
+    data = value.encode() + b"\0"
+    text = "".join(f"\\{byte:02X}" for byte in data)
+    lines.append(f"  %text{i} = alloca [{len(data)} x i8]")
+    lines.append(f'  store [{len(data)} x i8] c"{text}", ptr %text{i}')
+    return f"ptr %text{i}"

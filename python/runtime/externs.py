@@ -1,0 +1,54 @@
+"""Functions of other libraries that compiled code calls: found when an executable is made, handed on with each call."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..dialect.checks import expect
+from ..dialect.errors import RelaxError
+from ..dialect.extern_functions import find_extern
+from ..lowering.manifest_specs import ExternSpec
+
+__all__ = ["ExternPaths", "extern_table"]
+
+#: Which library has a function instead of the one that the code was compiled for, by the function's name in C.
+ExternPaths = Mapping[str, str | os.PathLike[str]]
+
+
+def extern_table(specs: Sequence[ExternSpec], paths: ExternPaths | None, what: str) -> Any:
+    """The addresses of functions as a C array, None where there are none.
+
+    Args:
+        specs: the functions.
+        paths: other libraries of some of them.
+        what: how errors name the code.
+
+    Raises:
+        RelaxError: a library cannot be loaded or lacks its function (all are told), or ``paths`` names another function.
+    """
+    if paths is not None:
+        expect(paths, Mapping, "externs as a mapping from functions to libraries")
+    given = dict(paths or {})
+    unknown = sorted(set(given) - {s.symbol for s in specs})
+    if unknown:
+        known = ", ".join(s.symbol for s in specs) or "none"
+        raise RelaxError(f"{what}: expected externs for functions that it calls ({known}), got {', '.join(unknown)}")
+    addresses: list[int] = []
+    errors: list[str] = []
+    for spec in specs:
+        try:
+            addresses.append(find_extern(_path(given.get(spec.symbol, spec.library), spec.symbol), spec.symbol))
+        except RelaxError as error:
+            errors.append(f"{error.args[0]} (for '{spec.symbol}': externs={{'{spec.symbol}': ...}} says where another one is)")
+    if errors:
+        raise RelaxError(f"{what}: " + "; ".join(errors))
+    return (ctypes.c_void_p * len(addresses))(*addresses) if addresses else None
+
+
+def _path(path: object, symbol: str) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise RelaxError(f"expected the path of a library for '{symbol}', got {type(path).__name__}")
+    return os.fspath(path)

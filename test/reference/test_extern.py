@@ -1,0 +1,63 @@
+"""``call_extern`` by the reference semantics: the same library, through ctypes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+from relaxir.dialect.extern_functions import find_extern
+from support.extern_library import extern_library
+
+X = np.arange(8, dtype=np.float32).reshape(2, 4)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return extern_library(tmp_path_factory.mktemp("acme"))
+
+
+def scaling(library: Path | str, symbol: str = "acme_scale") -> rx.Module:
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", ("n", 4))
+        (y,) = b.call_extern(symbol, [x], [(("n", 4), "f32")], library=library, arguments=[2.5])
+        b.output(y)
+    return b.build()
+
+
+def test_call_extern(library: Path) -> None:
+    (y,) = rx.evaluate(scaling(library), "main", X)
+    np.testing.assert_array_equal(y, X * np.float32(2.5))
+
+
+def test_an_error_names_op_and_place(library: Path) -> None:
+    with pytest.raises(rx.RelaxError, match=r"test_extern\.py:\d+.*'relax\.call_extern' op expected 'acme_root' of '.*libacme"
+                                            r"\.so' to return 0, got an error \(7\)"):  # fmt: skip
+        rx.evaluate(scaling(library, "acme_root"), "main", X - 1)
+
+
+def test_a_library_that_is_missing() -> None:
+    with pytest.raises(rx.RelaxError, match=r"expected the library 'libnothing\.so', which cannot be loaded: libnothing"):
+        rx.evaluate(scaling("libnothing.so"), "main", X)
+
+
+def test_a_function_that_is_missing(library: Path) -> None:
+    with pytest.raises(rx.RelaxError, match=r"expected the function 'nothing' in '.*libacme\.so', got none of that name"):
+        rx.evaluate(scaling(library, "nothing"), "main", X)
+
+
+def test_functions_of_the_process() -> None:
+    assert find_extern("", "malloc")
+    with pytest.raises(rx.RelaxError, match="expected the function 'acme_nothing' in this process, got none of that name"):
+        find_extern("", "acme_nothing")
+
+
+def test_what_a_function_writes_to_its_inputs_stays_there(library: Path) -> None:
+    """It is given copies."""
+    x = X.copy()
+    x.flags.writeable = False
+    rx.evaluate(scaling(library), "main", x)
+    np.testing.assert_array_equal(x, X)

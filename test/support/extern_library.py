@@ -1,0 +1,82 @@
+"""A library of C functions that compiled code calls, as another package has one."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from support.c_compiler import c_compiler
+
+__all__ = ["extern_library"]
+
+_SOURCE = r"""
+#include <stdint.h>
+#include <string.h>
+
+typedef struct { int32_t device_type, device_id; } DLDevice;
+typedef struct { uint8_t code, bits; uint16_t lanes; } DLDataType;
+typedef struct {
+  void *data; DLDevice device; int32_t ndim; DLDataType dtype; int64_t *shape, *strides; uint64_t byte_offset;
+} DLTensor;
+
+static int64_t count(const DLTensor *t) {
+  int64_t n = 1;
+  for (int i = 0; i < t->ndim; i++) n *= t->shape[i];
+  return n;
+}
+
+/* y = x * factor, in f32 */
+int acme_scale(const DLTensor *in, int32_t n_in, DLTensor *out, int32_t n_out, double factor) {
+  if (n_in != 1 || n_out != 1 || in->dtype.code != 2 || in->dtype.bits != 32 || count(in) != count(out)) return 1;
+  if (in->strides || in->byte_offset || in->device.device_type != 1) return 2;
+  for (int64_t i = 0; i < count(in); i++) ((float *)out->data)[i] = ((const float *)in->data)[i] * (float)factor;
+  return 0;
+}
+
+/* all bytes of the first tensor, the number of its elements, and what DLPack says of it */
+int acme_copy(const DLTensor *in, int32_t n_in, DLTensor *out, int32_t n_out) {
+  if (n_out != 3) return 1;
+  memcpy(out[0].data, in->data, count(in) * in->dtype.bits / 8);
+  *(int64_t *)out[1].data = count(in);
+  for (int i = 0; i < 2; i++) ((int32_t *)out[2].data)[i] = i ? in->dtype.bits : in->dtype.code;
+  return 0;
+}
+
+/* y = a + b * k[0] + number, of which mode "minus" changes the sign */
+int acme_mix(const DLTensor *in, int32_t n_in, DLTensor *out, int32_t n_out, int64_t number, int64_t twice, const char *mode) {
+  if (n_in != 3) return 1;
+  float sign = strcmp(mode, "minus") ? 1.0f : -1.0f;
+  const float *a = in[0].data, *b = in[1].data;
+  int8_t k = *(const int8_t *)in[2].data;
+  for (int64_t i = 0; i < count(out); i++)
+    ((float *)out->data)[i] = sign * (a[i] + b[i] * k + (float)(twice ? 2 * number : number));
+  return 0;
+}
+
+/* an error where the first element is negative */
+int acme_root(const DLTensor *in, int32_t n_in, DLTensor *out, int32_t n_out) {
+  float x = *(const float *)in->data;
+  for (int64_t i = 0; i < count(out); i++) ((float *)out->data)[i] = x;
+  return x < 0 ? 7 : 0;
+}
+
+/* 0, 1, 2, ... */
+int acme_iota(const DLTensor *in, int32_t n_in, DLTensor *out, int32_t n_out, int64_t first) {
+  for (int64_t i = 0; i < count(out); i++) ((int32_t *)out->data)[i] = (int32_t)(first + i);
+  return n_in;
+}
+"""
+
+
+def extern_library(folder: Path, name: str = "libacme.so", change: str = "") -> Path:
+    """Compiles the library into a folder.
+
+    Args:
+        folder: where.
+        name: of the file.
+        change: what :func:`acme_scale` adds to its factor.
+    """
+    source, path = folder / f"{name}.c", folder / name
+    source.write_text(_SOURCE.replace("(float)factor", f"(float)(factor + {change})") if change else _SOURCE)
+    subprocess.run([c_compiler(), "-shared", "-fPIC", "-O1", str(source), "-o", str(path)], check=True)
+    return path
