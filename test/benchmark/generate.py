@@ -1,24 +1,37 @@
-"""Tokens per second of ``relaxir.transformers.load`` beside transformers eager, of a folder or of a Qwen2 with random weights.
+"""Tokens per second of ``relaxir.transformers.load`` beside transformers eager and llama.cpp.
 
 ``python test/benchmark/generate.py [FOLDER] [--hidden 896] [--layers 4] [--prompt 64] [--tokens 32] [--rounds 3]
-[--weights int4 [--activations int8]]`` prints seconds for loading twice (the second time code and weights are in the cache),
-and tokens per second of both as medians over alternating rounds, with the ratio (above 1: ours is faster). One thread each,
-processor time; both in f32, ours as narrow as asked for; where it is not, tokens are compared in every round.
+[--weights int4 [--activations int8]]`` prints tokens per second of each, of a folder or of a random Qwen2, as medians over
+alternating rounds, with the ratio (above 1: ours is faster). One thread each, processor time; transformers in f32, ours as
+narrow as asked for, llama.cpp as ours: in F32, BF16, Q8_0, Q4_0, its cache in f32. Where ours is not narrower, its tokens are
+compared with transformers' in every round.
+
+llama.cpp is there where ``llama_cpp`` and ``gguf`` are installed (README.md), for a Llama or a Qwen2.
+
+``--warm-load`` prints seconds that loading takes instead: the first time, and in processes of their own when code and prepared
+weights are kept; imports are not counted.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from comparison import gguf_file
 
 import relaxir as rx
+
+_Generate = Callable[[torch.Tensor, int], list[int]]
 
 
 def save_random_model(folder: Path, hidden: int, layers: int) -> None:
@@ -31,36 +44,102 @@ def save_random_model(folder: Path, hidden: int, layers: int) -> None:
     transformers.Qwen2ForCausalLM(config).to(torch.bfloat16).save_pretrained(folder, max_shard_size="100MB")
 
 
-def timed(model: Any, prompt: torch.Tensor, count: int) -> tuple[float, list[int]]:
+def of_transformers(model: Any) -> _Generate:
+    """Greedy tokens by a model's ``generate``, the prompt's among them."""
+
+    def generate(prompt: torch.Tensor, count: int) -> list[int]:
+        return model.generate(prompt, max_new_tokens=count, min_new_tokens=count, do_sample=False)[0].tolist()
+
+    return generate
+
+
+def of_llama_cpp(model: Any, weights: str | None, path: Path, length: int) -> _Generate:
+    """The same by llama.cpp, of which the model is written to a file."""
+    from llama_cpp import Llama
+
+    gguf_file.write_model(model, weights or "f32", path)
+    f32 = 0  # GGML_TYPE_F32
+    theirs = Llama(str(path), n_ctx=length, n_threads=1, n_threads_batch=1, type_k=f32, type_v=f32, verbose=False)
+
+    def generate(prompt: torch.Tensor, count: int) -> list[int]:
+        tokens = prompt[0].tolist()
+        theirs.reset()
+        fed = tokens
+        for _ in range(count):
+            theirs.eval(fed)
+            fed = [theirs.sample(temp=0.0)]
+            tokens = tokens + fed
+        return tokens
+
+    return generate
+
+
+def timed(generate: _Generate, prompt: torch.Tensor, count: int) -> tuple[float, list[int]]:
     """Processor time for so many tokens, and which."""
     started = time.process_time()
-    tokens = model.generate(prompt, max_new_tokens=count, min_new_tokens=count, do_sample=False)
-    return time.process_time() - started, tokens[0].tolist()
+    tokens = generate(prompt, count)
+    return time.process_time() - started, tokens
 
 
-def loaded(arguments: argparse.Namespace, folder: str, length: int) -> Any:
+def loaded(arguments: argparse.Namespace, folder: str, length: int) -> tuple[Any, float]:
+    """Our model, and seconds."""
     started = time.perf_counter()
     model = rx.transformers.load(folder, arguments.weights, activations=arguments.activations, max_length=length)
-    print(f"load: {time.perf_counter() - started:.2f} s")
-    model.executable().threads = 1
-    return model
+    return model, time.perf_counter() - started
 
 
-def measure(arguments: argparse.Namespace, folder: str) -> None:
+def generators(arguments: argparse.Namespace, folder: str, files: Path) -> tuple[dict[str, _Generate], int]:
+    """What is measured, by name, and the size of the vocabulary."""
     length = arguments.prompt + arguments.tokens
-    loaded(arguments, folder, length)
-    ours = loaded(arguments, folder, length)
+    ours, _ = loaded(arguments, folder, length)
+    ours.executable().threads = 1
     theirs = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    prompt = torch.randint(3, theirs.config.vocab_size, (1, arguments.prompt))
-    times: list[tuple[float, float]] = []
+    found = {"relaxir": of_transformers(ours), "transformers": of_transformers(theirs)}
+    if theirs.config.model_type not in gguf_file.ARCHITECTURES:
+        print(f"llama.cpp: no row, expected one of {', '.join(gguf_file.ARCHITECTURES)}, got {theirs.config.model_type}")
+    elif not all(map(importlib.util.find_spec, ("llama_cpp", "gguf"))):
+        print("llama.cpp: no row, expected llama-cpp-python and gguf to be installed")
+    else:
+        found["llama.cpp"] = of_llama_cpp(theirs, arguments.weights, files / "model.gguf", length)
+    return found, theirs.config.vocab_size
+
+
+def measure(arguments: argparse.Namespace, folder: str, files: Path) -> None:
+    found, vocabulary = generators(arguments, folder, files)
+    prompt = torch.randint(3, vocabulary, (1, arguments.prompt))
+    times: dict[str, list[float]] = {name: [] for name in found}
+    tokens: dict[str, list[int]] = {}
     for _ in range(arguments.rounds + 1):  # the first is warm-up
-        (mine, tokens), (other, expected) = (timed(m, prompt, arguments.tokens) for m in (ours, theirs))
-        if arguments.weights is None and tokens != expected:
-            raise SystemExit(f"expected the tokens of transformers, got others: {tokens} instead of {expected}")
-        times.append((mine, other))
-    mine, other = (statistics.median(t[i] for t in times[1:]) for i in (0, 1))
-    rates = [f"{arguments.tokens / seconds:.1f}" for seconds in (mine, other)]
-    print(f"tokens/s: relaxir {rates[0]}, transformers {rates[1]}, ratio {other / mine:.2f}")
+        for name, generate in found.items():
+            seconds, tokens[name] = timed(generate, prompt, arguments.tokens)
+            times[name].append(seconds)
+        if arguments.weights is None and tokens["relaxir"] != tokens["transformers"]:
+            raise SystemExit(f"expected the tokens of transformers, got others: {tokens}")
+    medians = {name: statistics.median(taken[1:]) for name, taken in times.items()}
+    for name, median in medians.items():
+        same = sum(a == b for a, b in zip(tokens[name], tokens["transformers"], strict=True)) - arguments.prompt
+        print(
+            f"{name}: {arguments.tokens / median:.1f} tokens/s, ratio {median / medians['relaxir']:.2f}, "
+            f"{same} of {arguments.tokens} tokens as transformers"
+        )
+
+
+def measure_loading(arguments: argparse.Namespace, folder: str) -> None:
+    given = {name: getattr(arguments, name) for name in ("prompt", "tokens", "weights", "activations")}
+    options = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    command = [sys.executable, __file__, folder, "--load-once", *options]
+    rounds = range(arguments.rounds + 1)
+    seconds = [float(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.split()[-1]) for _ in rounds]
+    print(f"load: first {seconds[0]:.2f} s, then {statistics.median(seconds[1:]):.3f} s")
+
+
+def run(arguments: argparse.Namespace, folder: str, files: Path) -> None:
+    if arguments.load_once:
+        print(loaded(arguments, folder, arguments.prompt + arguments.tokens)[1])
+    elif arguments.warm_load:
+        measure_loading(arguments, folder)
+    else:
+        measure(arguments, folder, files)
 
 
 def main() -> None:
@@ -70,14 +149,14 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--weights", choices=["bf16", "int8", "int4"])
     parser.add_argument("--activations", choices=["int8"])
+    parser.add_argument("--warm-load", action="store_true")
+    parser.add_argument("--load-once", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    if arguments.folder is not None:
-        measure(arguments, arguments.folder)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        save_random_model(Path(folder), arguments.hidden, arguments.layers)
-        measure(arguments, folder)
+    with tempfile.TemporaryDirectory() as files:
+        if arguments.folder is None:
+            save_random_model(Path(files, "model"), arguments.hidden, arguments.layers)
+        run(arguments, arguments.folder or str(Path(files, "model")), Path(files))
 
 
 if __name__ == "__main__":

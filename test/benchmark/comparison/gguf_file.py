@@ -1,4 +1,4 @@
-"""A Llama of transformers as the GGUF file that llama.cpp reads."""
+"""A Llama or Qwen2 of transformers as the GGUF file that llama.cpp reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 
 from .cases import Built, Case
 
-__all__ = ["write"]
+__all__ = ["ARCHITECTURES", "write", "write_model"]
+
+#: Kinds of models (``config.model_type``) that are written; llama.cpp calls them the same.
+ARCHITECTURES = ("llama", "qwen2")
 
 _LAYER = {
     "input_layernorm": "attn_norm",
@@ -28,16 +31,22 @@ _KINDS = {"f32": "F32", "bf16": "BF16", "int8": "Q8_0", "int4": "Q4_0"}
 
 
 def write(case: Case, built: Built, folder: Path) -> None:
-    """Writes ``model.gguf``, and the tokens of a decoding case's cache to ``prompt.npy``.
+    """Writes ``model.gguf``, and the tokens of a decoding case's cache to ``prompt.npy``."""
+    module: Any = built.module
+    write_model(module.model, case.weights, folder / "model.gguf")
+    if hasattr(module, "prompt"):
+        np.save(folder / "prompt.npy", np.array(module.prompt))
 
-    Weights of products are in the case's dtype, the embedding and norms in f32.
+
+def write_model(model: Any, weights: str, path: Path) -> None:
+    """Writes a model in f32; its weights of products in the dtype ``weights``, the embedding and norms in f32.
+
+    A head that is the embedding is written again, as narrow as other weights are.
     """
     import gguf
 
-    module: Any = built.module
-    model = module.model
     config = model.config
-    writer = gguf.GGUFWriter(str(folder / "model.gguf"), "llama")
+    writer = gguf.GGUFWriter(str(path), config.model_type)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
@@ -46,11 +55,11 @@ def write(case: Case, built: Built, folder: Path) -> None:
     writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_rope_dimension_count(config.hidden_size // config.num_attention_heads)
-    writer.add_rope_freq_base(10000.0)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     _add_vocabulary(writer, gguf, config.vocab_size)
-    kind = gguf.GGMLQuantizationType[_KINDS[case.weights]]
+    kind = gguf.GGMLQuantizationType[_KINDS[weights]]
     for name, tensor in _tensors(model, config):
-        if tensor.ndim == 1 or name == "token_embd.weight" or case.weights == "f32":
+        if tensor.ndim == 1 or name == "token_embd.weight" or weights == "f32":
             writer.add_tensor(name, tensor)
         else:
             writer.add_tensor(name, gguf.quants.quantize(tensor, kind), raw_dtype=kind)
@@ -58,8 +67,6 @@ def write(case: Case, built: Built, folder: Path) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    if hasattr(module, "prompt"):
-        np.save(folder / "prompt.npy", np.array(module.prompt))
 
 
 def _add_vocabulary(writer: Any, gguf: Any, size: int) -> None:
@@ -79,15 +86,18 @@ def _tensors(model: Any, config: Any) -> list[tuple[str, np.ndarray]]:
         ("output_norm.weight", state["model.norm.weight"]),
         ("output.weight", state["lm_head.weight"]),
     ]
-    heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+    # Of a Llama alone llama.cpp takes pairs that are rotated side by side.
+    heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads} if config.model_type == "llama" else {}
     for i in range(config.num_hidden_layers):
         for theirs, ours in _LAYER.items():
-            tensor = state[f"model.layers.{i}.{theirs}.weight"]
-            found.append((f"blk.{i}.{ours}.weight", _interleaved(tensor, heads[ours]) if ours in heads else tensor))
+            for part in ("weight", "bias"):
+                tensor = state.get(f"model.layers.{i}.{theirs}.{part}")
+                if tensor is not None:
+                    found.append((f"blk.{i}.{ours}.{part}", _interleaved(tensor, heads[ours]) if ours in heads else tensor))
     return found
 
 
 def _interleaved(weight: np.ndarray, heads: int) -> np.ndarray:
     """Rows in llama.cpp's order for rotary embeddings: pairs side by side instead of half a head apart."""
-    out, size = weight.shape
-    return np.ascontiguousarray(weight.reshape(heads, 2, out // heads // 2, size).swapaxes(1, 2)).reshape(out, size)
+    pairs = weight.reshape(heads, 2, len(weight) // heads // 2, *weight.shape[1:])
+    return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(weight.shape)

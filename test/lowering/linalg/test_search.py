@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+import relaxir as rx
 from support.naive import Case, check
+
+NUMPY = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "i64": np.int64, "i1": np.bool_}
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "i8", "i64", "i1", "ui8", "f8E5M2"])
@@ -49,3 +53,36 @@ def test_argsort_of_rows_of_any_length() -> None:
     check(
         Case("argsort", ["0, 3:f32"], "0, 3:i64", "axis = 0 : i64"), Case("argsort", ["3, 0:f32"], "3, 0:i64", "axis = 1 : i64")
     )
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i8", "i64", "i1"])
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_the_first_positions_alone(dtype: str, descending: bool, axis: int) -> None:
+    """Equals stay in their order, NaN are above all; what is read of the positions decides how they are found."""
+    rng = np.random.default_rng(7)
+    values = rng.integers(-3, 4, (9, 11, 4))
+    b = rx.Builder()
+    with b.function("main"):
+        order = b.argsort(b.input("x", (9, "n", 4), dtype), axis=axis, descending=descending)
+        b.output(*(b.strided_slice(order, axes=[axis], begin=[begin], end=[end]) for begin, end in ((0, 1), (0, 3), (1, 3))))
+    module = b.build()
+    x = values.astype(np.float32)
+    if dtype in ("f32", "bf16"):
+        x[x == 3] = np.nan
+    x = x.astype(NUMPY[dtype])
+    for got, expected in zip(rx.compile(module)(x), rx.evaluate(module, "main", x), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_the_first_positions_of_rows_in_order() -> None:
+    """Each element comes before, or behind, all that were found."""
+    b = rx.Builder()
+    with b.function("main"):
+        order = b.argsort(b.input("x", (4, "n"), "f32"), axis=1, descending=True)
+        b.output(b.strided_slice(order, axes=[1], begin=[0], end=[5]))
+    module = b.build()
+    executable = rx.compile(module)
+    for n in (5, 6, 100):
+        x = np.stack([np.arange(n), -np.arange(n), np.zeros(n), np.full(n, np.nan)]).astype(np.float32)
+        np.testing.assert_array_equal(executable(x), *rx.evaluate(module, "main", x))
