@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 from . import symbolic
 from .bindings import ir
+from .context_table import ContextTable
 from .errors import RelaxError
 from .symbolic import Dim, Expr
 
@@ -121,27 +121,15 @@ def without_encoding(type_: ir.Type) -> ir.Type:
     return ir.RankedTensorType.get(list(type_.shape), type_.element_type)
 
 
-# A model has a few dozen types. Reading one takes 10 to 40 us, and verifying an op reads several each time; from here 0.5.
-# An object of MLIR keeps its context alive: what is remembered has none, so element types are asked for again.
-_KNOWN: WeakKeyDictionary[ir.Context, dict[int, tuple[tuple[Dim, ...], str | None]]] = WeakKeyDictionary()
-
-
 def _info_of(type_: ir.Type) -> TensorInfo:
-    known = _KNOWN.get(type_.context)
-    if known is None:
-        known = _KNOWN.setdefault(type_.context, {})
-    place = hash(type_)  # of where a context has the type, of which it has one
-    found = known.get(place)
-    if found is None:
-        found = known[place] = _read(type_)
     info = object.__new__(TensorInfo)  # a frozen class sets fields in a way that takes twice as long as all else here
     fields = info.__dict__
-    fields["shape"], fields["vdevice"] = found
+    fields["shape"], fields["vdevice"] = _KNOWN.of(type_)
     fields["dtype"] = type_.element_type  # pyright: ignore[reportAttributeAccessIssue]
     return info
 
 
-def _read(type_: ir.Type) -> tuple[tuple[Dim, ...], str | None]:
+def _read(type_: ir.Type | ir.Attribute) -> tuple[tuple[Dim, ...], str | None]:
     """Shape and virtual device."""
     if not isinstance(type_, ir.RankedTensorType):
         raise RelaxError(f"expected a ranked tensor, got {type_}")
@@ -152,6 +140,11 @@ def _read(type_: ir.Type) -> tuple[tuple[Dim, ...], str | None]:
     symbols, vdevice = _read_encoding(type_, sizes.count(DYNAMIC))
     exprs = iter(symbols)
     return tuple(next(exprs) if s == DYNAMIC else s for s in sizes), vdevice
+
+
+# Reading a type takes 10 to 40 us, and verifying an op reads several each time; from here 0.5. Element types are asked for
+# again, as they would keep their context alive.
+_KNOWN = ContextTable(_read)
 
 
 def element_bytes(dtype: ir.Type) -> int:

@@ -9,7 +9,7 @@ from .bindings import ir
 
 __all__ = [
     "Nested", "blocks_of", "clone_with", "erase_unused", "erase_with_users", "free_values", "free_values_of_all",
-    "is_read_once", "is_unused", "nested_operations", "operations", "outermost", "run_nested", "substitute",
+    "is_read_once", "is_unused", "nested_operations", "operations", "outermost", "run_nested", "substitute", "values_inside",
 ]  # fmt: skip
 
 #: A step of a recursion, written as a generator: what it yields are steps that are answered by what these return.
@@ -62,10 +62,22 @@ def free_values(op: ir.Operation) -> list[ir.Value]:
     """The values from outside that an op, or anything inside of it, reads."""
     read = list(op.operands)
     if len(op.regions):
-        inner = list(nested_operations(op))
-        blocks = {block for nested in (op, *inner) for block in blocks_of(nested)}
-        read += [value for nested in inner for value in nested.operands if _block_of(value) not in blocks]
+        inside, own = values_inside(op)
+        read += [value for value in inside if value not in own]
     return read
+
+
+def values_inside(op: ir.Operation) -> tuple[list[ir.Value], set[ir.Value]]:
+    """What operations inside of an op read, in program order, and the values that are made there."""
+    read, made = list[ir.Value](), set[ir.Value]()
+    for block in blocks_of(op):
+        made.update(block.arguments)
+    for inner in nested_operations(op):
+        read += inner.operands
+        made.update(inner.results)
+        for block in blocks_of(inner):
+            made.update(block.arguments)
+    return read, made
 
 
 def free_values_of_all(op: ir.Operation) -> dict[ir.Block, list[ir.Value]]:
@@ -74,7 +86,7 @@ def free_values_of_all(op: ir.Operation) -> dict[ir.Block, list[ir.Value]]:
     One walk for all: asked one by one, an operation would be gone through as often as it is deep inside of others.
     """
     found: dict[ir.Block, list[ir.Value]] = {}
-    for nested in reversed(list(nested_operations(op))):
+    for nested in reversed([o for o in nested_operations(op) if len(o.regions)]):
         blocks = list(blocks_of(nested))
         if not blocks:
             continue

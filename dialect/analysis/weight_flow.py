@@ -77,7 +77,7 @@ class FlowRules:
         return len(op.results) > 0 and self.purity.is_pure(op) and not self.barriers.stops(op)
 
     def flow(self, function: func.FuncOp, inputs: int | None = None) -> WeightFlow:
-        """The flow in a whole function.
+        """The flow in a whole function, which is gone through when the first question is asked: many passes have none.
 
         Args:
             function: the function; a declaration has no values.
@@ -89,7 +89,7 @@ class FlowRules:
         arguments, given = list[ir.Value](block.arguments), num_input(function) if inputs is None else inputs
         split = len(arguments) if given is None else given
         flow = WeightFlow(self, arguments[:split], arguments[split:], full_argument_names(function)[split:])
-        flow.enter_all(function)
+        flow.enter_later(function)
         return flow
 
 
@@ -113,33 +113,41 @@ class WeightFlow:
         self._known, self._derived, self._ahead = set(weights), set(weights), set(weights)
         self._inside = set[ir.Value]()
         self._read: Mapping[ir.Block, list[ir.Value]] = {}
+        self._later: func.FuncOp | None = None
 
     def comes_from_weights(self, value: ir.Value) -> bool:
         """Whether a value is a weight, or is computed from at least one, and constants, alone."""
+        self._catch_up()
         return value in self._derived
 
     def once_from_weights(self, value: ir.Value) -> bool:
         """The same outside of branches and loops, where it is computed once, and all that follows can read it."""
+        self._catch_up()
         return value in self._derived and value not in self._inside
 
     def is_known(self, value: ir.Value) -> bool:
         """The same of weights or constants: whether nothing that comes at run time is behind a value."""
+        self._catch_up()
         return value in self._known
 
     def is_ahead(self, value: ir.Value) -> bool:
         """Whether a value, from weights or constants, is known when weights are prepared."""
+        self._catch_up()
         return value in self._ahead
 
     def all_ahead(self, values: Iterable[ir.Value]) -> bool:
         """Whether all of some values are."""
+        self._catch_up()
         return self._ahead.issuperset(values)
 
     def any_from_weights(self, values: Iterable[ir.Value]) -> bool:
         """Whether some of the values come from weights."""
+        self._catch_up()
         return not self._derived.isdisjoint(values)
 
     def ahead_of(self, values: Iterable[ir.Value]) -> set[ir.Value]:
         """Those of some values that are known ahead."""
+        self._catch_up()
         return self._ahead.intersection(values)
 
     def sources(self, value: ir.Value) -> tuple[str, ...]:
@@ -162,6 +170,15 @@ class WeightFlow:
 
     # Entering
 
+    def enter_later(self, function: func.FuncOp) -> None:
+        """Enters the ops that a function has when something is asked."""
+        self._later = function
+
+    def _catch_up(self) -> None:
+        function, self._later = self._later, None
+        if function is not None:
+            self.enter_all(function)
+
     def enter_all(self, function: func.FuncOp) -> None:
         """Enters the ops of a function, those of branches and loops that run on their own as well."""
         first, *others = function.regions[0].blocks
@@ -176,10 +193,13 @@ class WeightFlow:
 
     def enter(self, op: ir.Operation, nested: bool = False) -> list[ir.Operation]:
         """Enters an op, inside of a branch or loop or not; returns the ops inside of it that are to be entered on their own."""
-        first = next(blocks_of(op), None) if self._read else None
-        read = free_values(op) if first is None else self._read[first]
         if nested:
             self._inside.update(op.results)
+        # Of most ops, an operand says it: these are asked no more. What is ahead is known.
+        if not self._known.issuperset(op.operands):
+            return self.stay(op)
+        first = next(blocks_of(op), None) if self._read else None
+        read = free_values(op) if first is None else self._read[first]
         if self._obstacle(op, nested, read) is None:
             self._add(op, read, self._ahead)
             return []
@@ -189,6 +209,7 @@ class WeightFlow:
 
     def obstacle(self, op: ir.Operation, nested: bool) -> Obstacle | None:
         """Why an op's results are not known ahead, None when they are."""
+        self._catch_up()
         if not self._ahead.issuperset(op.operands):  # what is inside need not be gone through
             return Obstacle.RUN_TIME_VALUE
         return self._obstacle(op, nested, free_values(op))
@@ -219,10 +240,12 @@ class WeightFlow:
 
     def add_known(self, *values: ir.Value) -> None:
         """Enters new values that a pass has made of weights and constants."""
+        self._catch_up()
         self._known.update(values)
 
     def replace(self, old: Sequence[ir.Value], new: Sequence[ir.Value]) -> None:
         """Forgets values that are about to be erased; what takes their place is like them."""
+        self._catch_up()
         for kind in (self._known, self._derived, self._ahead, self._inside):
             if kind.issuperset(old):
                 kind.update(new)
@@ -230,6 +253,7 @@ class WeightFlow:
 
     def forget(self, values: Iterable[ir.Value]) -> None:
         """Forgets values that are about to be erased."""
+        self._catch_up()
         gone = list(values)
         for kind in (self._known, self._derived, self._ahead, self._inside):
             kind.difference_update(gone)

@@ -28,9 +28,8 @@ from typing import ClassVar
 
 from ...dialect.bindings import arith, ir
 from ...dialect.functions import body_of, functions
-from ...dialect.traversal import nested_operations
 from ..lowering_pass import LoweringPass
-from .linalg_queries import destinations, index_maps, is_empty
+from .linalg_queries import destinations, generics_in, index_maps, is_empty
 
 __all__ = ["KeepInitialValues", "keep_initial_values"]
 
@@ -55,9 +54,8 @@ def keep_initial_values(module: ir.Operation, undo: bool = False) -> None:
     for function in functions(module):
         if body_of(function) is None:
             continue
-        for op in list(nested_operations(function.operation)):
-            if op.name == "linalg.generic":
-                (_undo if undo else _keep)(op)
+        for op in generics_in(function.operation):
+            (_undo if undo else _keep)(op)
 
 
 def _keep(op: ir.Operation) -> None:

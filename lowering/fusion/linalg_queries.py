@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ...dialect.bindings import ir
-from ...dialect.traversal import free_values
+from ...dialect.context_table import ContextTable
+from ...dialect.traversal import values_inside
 
 __all__ = [
     "captured",
     "captures_tensors",
     "destinations",
+    "generics_in",
     "index_maps",
     "is_empty",
     "is_fill",
@@ -20,8 +22,15 @@ __all__ = [
 
 def is_parallel(op: ir.Operation) -> bool:
     """Whether no loop of a ``linalg.generic`` is a reduction."""
-    kinds = str(op.attributes["iterator_types"])
-    return kinds.count("<parallel>") == kinds.count("<")
+    return _ALL_PARALLEL.of(op.attributes["iterator_types"])
+
+
+def _are_parallel(kinds: ir.Attribute) -> bool:
+    text = str(kinds)
+    return text.count("<parallel>") == text.count("<")
+
+
+_ALL_PARALLEL = ContextTable(_are_parallel)
 
 
 def index_maps(op: ir.Operation) -> list[ir.AffineMap]:
@@ -29,14 +38,30 @@ def index_maps(op: ir.Operation) -> list[ir.AffineMap]:
     return [ir.AffineMapAttr(m).value for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
 
 
+def generics_in(op: ir.Operation) -> list[ir.Operation]:
+    """The ``linalg.generic`` inside of an op, in program order; their bodies are not gone through."""
+    found: list[ir.Operation] = []
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        if inner.name != "linalg.generic":
+            return ir.WalkResult.ADVANCE
+        found.append(inner)
+        return ir.WalkResult.SKIP
+
+    op.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
 def captured(op: ir.Operation) -> list[ir.Value]:
     """Values from outside that the op's region uses."""
-    return list(dict.fromkeys(free_values(op)[len(op.operands) :]))
+    inside, own = values_inside(op)
+    return list(dict.fromkeys(value for value in inside if value not in own))
 
 
 def captures_tensors(op: ir.Operation) -> bool:
     """Whether the op's region reads tensors element by element."""
-    return any(isinstance(v.type, ir.RankedTensorType) for v in captured(op))
+    inside, own = values_inside(op)
+    return any(isinstance(v.type, ir.RankedTensorType) and v not in own for v in inside)
 
 
 def owner_name(value: ir.Value) -> str:

@@ -261,7 +261,7 @@ def _mark(function: func.FuncOp, operands: list[ir.Value], outs: int) -> None:
 
 def _epilogue_producer(op: ir.Operation, kernels: _Kernels) -> ir.Operation | None:
     """The call of a contraction kernel whose only use is this elementwise op, which reads it element by element."""
-    if op.name != "linalg.generic" or len(op.results) != 1 or not is_parallel(op) or captures_tensors(op):
+    if op.name != "linalg.generic" or len(op.results) != 1 or not is_parallel(op):
         return None
     maps = index_maps(op)
     identity = ir.AffineMap.get_identity(len(maps[-1].results))
@@ -271,7 +271,7 @@ def _epilogue_producer(op: ir.Operation, kernels: _Kernels) -> ir.Operation | No
         call = value.owner
         if map_ != identity or not isinstance(call, ir.OpView) or not _is_contraction(call.operation, kernels):
             continue
-        if sum(1 for _ in value.uses) == 1 and call.operation.block == op.block:
+        if sum(1 for _ in value.uses) == 1 and call.operation.block == op.block and not captures_tensors(op):
             return call.operation
     return None
 

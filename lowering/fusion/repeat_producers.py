@@ -42,10 +42,10 @@ from typing import ClassVar
 
 from ...dialect.bindings import ir
 from ...dialect.functions import body_of, functions
-from ...dialect.traversal import erase_unused, is_read_once, nested_operations
+from ...dialect.traversal import erase_unused, is_read_once
 from ..lowering_pass import LoweringPass
 from ..marks import KERNEL
-from .linalg_queries import captures_tensors, destinations, index_maps, is_empty, is_parallel, owner_name
+from .linalg_queries import captures_tensors, destinations, generics_in, index_maps, is_empty, is_parallel, owner_name
 
 __all__ = ["RepeatProducers", "prepare_fusion"]
 
@@ -83,11 +83,11 @@ def prepare_fusion(module: ir.Operation) -> None:
     for function in functions(module):
         if KERNEL in function.attributes or body_of(function) is None:
             continue
-        for op in [op for op in nested_operations(function.operation) if op.name == "linalg.generic"]:
+        for op in generics_in(function.operation):
             parts = _divided(op)
             if parts:
                 _distribute(op, parts)
-        for op in reversed([op for op in nested_operations(function.operation) if op.name == "linalg.generic"]):
+        for op in reversed(generics_in(function.operation)):
             if _is_repeated(op):
                 _repeat(op)
 
@@ -194,7 +194,9 @@ class _Concatenation:
 
 def _divided(op: ir.Operation) -> list[_Concatenation]:
     """The operands of an elementwise op that are concatenations, all of them divided in the same way."""
-    if not _is_elementwise(op) or any(o.operation.name == "linalg.index" for o in op.regions[0].blocks[0].operations):
+    if not any(owner_name(v) == "tensor.insert_slice" for v in op.operands) or not _is_elementwise(op):
+        return []
+    if any(o.operation.name == "linalg.index" for o in op.regions[0].blocks[0].operations):
         return []
     found: list[_Concatenation] = []
     type_ = ir.RankedTensorType(op.results[0].type)
@@ -309,10 +311,10 @@ def _inserted(part: ir.Value, whole: ir.Value, axis: int, first: int, sizes: Seq
 
 def _is_elementwise(op: ir.Operation) -> bool:
     """Whether an op of one result computes each element from others, into new memory."""
-    if len(op.results) != 1 or not is_parallel(op) or captures_tensors(op) or not is_empty(destinations(op)[0]):
+    if len(op.results) != 1 or not is_parallel(op) or not is_empty(destinations(op)[0]):
         return False
     out = index_maps(op)[-1]
-    return out == ir.AffineMap.get_identity(out.n_dims)
+    return out == ir.AffineMap.get_identity(out.n_dims) and not captures_tensors(op)
 
 
 def _elements(value: ir.Value) -> int:

@@ -250,10 +250,10 @@ def _keeps_lines(group: RowGroup) -> bool:
 
 def _is_step(op: ir.Operation) -> bool:
     """Whether an op is elementwise or a plain reduction, of new memory."""
-    if op.name != "linalg.generic" or len(op.results) != 1 or captures_tensors(op):
+    if op.name != "linalg.generic" or len(op.results) != 1:
         return False
     destination = destinations(op)[0]
-    return is_empty(_unfilled(destination)) and (is_parallel(op) or is_fill(destination))
+    return is_empty(_unfilled(destination)) and (is_parallel(op) or is_fill(destination)) and not captures_tensors(op)
 
 
 def _has_rows(op: ir.Operation, rows: int) -> bool:
