@@ -160,7 +160,8 @@ class ScatterElements(Op, name="scatter_elements"):
 
     ``reduction`` says what an update does to the element that is there: it takes its place (``update``), or both become their
     sum, product, smaller or larger one (``add``, ``mul``, ``min``, ``max``; a NaN stays). Updates of one element follow one
-    another in the order of memory, and each result is rounded to the dtype. Indices are as in :class:`Take`.
+    another in the order of memory, and each result is rounded to the dtype. Indices are as in :class:`Take`; where they are of
+    size one in other dimensions than the axis, they are the same along the updates' (whole rows).
     """
 
     x: Operand[Tensor]
@@ -183,11 +184,12 @@ class ScatterElements(Op, name="scatter_elements"):
         if indices.rank != x.rank:
             raise RelaxError(f"expected indices of {x.rank} dimensions, got {shape_text(indices.shape)}")
         shape = [*x.shape[:axis], indices.shape[axis], *x.shape[axis + 1 :]]
+        given = [1 if size == 1 else whole for size, whole in zip(indices.shape, shape, strict=True)]
         require_same_shape(
-            indices.shape, shape, f"expected indices of shape {shape_text(shape)}, got {shape_text(indices.shape)}"
+            indices.shape, given, f"expected indices of shape {shape_text(shape)}, got {shape_text(indices.shape)}"
         )
-        message = f"expected updates of shape {shape_text(indices.shape)}, got {shape_text(updates.shape)}"
-        require_same_shape(updates.shape, indices.shape, message)
+        message = f"expected updates of shape {shape_text(shape)}, got {shape_text(updates.shape)}"
+        require_same_shape(updates.shape, shape, message)
         return x
 
 

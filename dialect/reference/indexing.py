@@ -70,8 +70,8 @@ def index_copy(x: Array, indices: Array, values: Array, *, axis: int) -> Array:
 @reference
 def scatter_elements(x: Array, indices: Array, updates: Array, *, axis: int, reduction: str) -> Array:
     result = fresh(x)
-    positions = _positions(indices, x.shape[axis])
-    for at in np.ndindex(*indices.shape):
+    positions = np.broadcast_to(_positions(indices, x.shape[axis]), updates.shape)
+    for at in np.ndindex(*updates.shape):
         to = list(at)
         to[axis] = positions[at]
         there, given = (wide(a[place][...]) for a, place in ((result, tuple(to)), (updates, at)))

@@ -124,28 +124,74 @@ def _lower_index_copy(b: LinalgBuilder, source: Source) -> ir.Value:
 
 @lowering("relax.scatter_elements")
 def _lower_scatter_elements(b: LinalgBuilder, source: Source) -> ir.Value:
-    """One kernel that goes through the updates in the order of memory, and writes into ``x`` itself."""
+    """One kernel that goes through the updates in the order of memory, and writes into ``x`` itself: whole rows at once, where
+    one index says where each goes.
+    """
     x, indices, updates = source.operands
     axis, reduction = normalize_axis(source.attrs["axis"], x.rank), source.attrs["reduction"]
     _check_range(b, indices, b.size(x, axis))
+    others = [d for d in range(x.rank) if d != axis]
+    by_rows = axis < x.rank - 1 and all(indices.shape[d] == 1 for d in others) and updates.shape[-1] != 1
 
     def body(arguments: Sequence[ir.Value]) -> ir.Value:
-        where, given, out = arguments
-        sizes, bound = b.value_sizes(where), _Bound(b, b.dim(out, axis))
-
-        def write(at: list[Size], into: ir.Value) -> ir.Value:
-            places = [Scalar(b.as_index(i)) for i in at]
-            chosen = bound.position(load(read(where, places), indices.dtype))
-            to = [chosen if d == axis else i for d, i in enumerate(places)]
-            update = read(given, places)
-            if reduction != "update":
-                update = store(_combined(reduction, load(read(into, to), x.dtype), load(update, x.dtype)), x.dtype)
-            return emit("tensor.insert", into.type, update, into, *(i.value for i in to))
-
-        return nested_loop(b, sizes, out, write)
+        scatter = _Scatter(b, arguments, axis, (indices.dtype, x.dtype), reduction)
+        return scatter.rows(others) if by_rows else scatter.elements()
 
     key = (str(axis), str(x.dtype), str(indices.dtype), reduction)
     return call_kernel(b, "scatter_elements", [indices.value, updates.value], x.value, key, body)
+
+
+class _Scatter:
+    """The body of a kernel that puts updates where indices say."""
+
+    def __init__(
+        self, b: LinalgBuilder, arguments: Sequence[ir.Value], axis: int, dtypes: tuple[ir.Type, ir.Type], reduction: str
+    ):
+        self._b, self._axis, self._reduction = b, axis, reduction
+        self._where, self._given, self._out = arguments
+        self._index_dtype, self._dtype = dtypes
+        self._bound = _Bound(b, b.dim(self._out, axis))
+        self._are_alike = [size == 1 for size in b.value_sizes(self._where)]
+
+    def elements(self) -> ir.Value:
+        b = self._b
+
+        def write(at: list[Size], into: ir.Value) -> ir.Value:
+            places = [Scalar(b.as_index(i)) for i in at]
+            to = [self._position(places) if d == self._axis else i for d, i in enumerate(places)]
+            update = read(self._given, places)
+            there = update if self._reduction == "update" else self._made(read(into, to), update)
+            return emit("tensor.insert", into.type, there, into, *(i.value for i in to))
+
+        return nested_loop(b, b.value_sizes(self._given), self._out, write)
+
+    def rows(self, others: list[int]) -> ir.Value:
+        """Where an index is for all other dimensions."""
+        b, loops = self._b, range(len(others))
+        extent: list[Size] = [1 if d == self._axis else size for d, size in enumerate(b.value_sizes(self._out))]
+
+        def at(position: Size) -> list[Size]:
+            return [position if d == self._axis else 0 for d in range(len(extent))]
+
+        def write(i: ir.Value, into: ir.Value) -> list[ir.Value]:
+            to = at(self._position([Scalar(i)] * len(extent)).value)
+            update = extract_slice(self._given, at(i), extent, others)
+            there = extract_slice(into, to, extent, others)
+            made = b.generic("p" * len(others), [(update, loops)], there, lambda new, old: self._made(old, new))
+            return [insert_slice(b, made, into, to, extent, others)]
+
+        return loop(b, b.dim(self._where, self._axis), [self._out], write)[0]
+
+    def _position(self, places: list[Scalar]) -> Scalar:
+        """What the index at a place says; an index that is one for all of a dimension is its first."""
+        first = Scalar(self._b.number(0))
+        at = [first if alike else i for i, alike in zip(places, self._are_alike, strict=True)]
+        return self._bound.position(load(read(self._where, at), self._index_dtype))
+
+    def _made(self, there: ir.Value, update: ir.Value) -> ir.Value:
+        if self._reduction == "update":
+            return update
+        return store(_combined(self._reduction, load(there, self._dtype), load(update, self._dtype)), self._dtype)
 
 
 def _combined(reduction: str, there: Scalar, update: Scalar) -> Scalar:

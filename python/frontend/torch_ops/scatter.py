@@ -190,8 +190,9 @@ def _written(x: ir.Value, index: ir.Value, values: ir.Value, axis: int, add: boo
         return emit(ops.IndexCopy, x, index, values, axis=axis)
     info = info_of(values)
     others = [a for a in range(info.rank) if a != axis]
-    places = expand(unsqueeze(cast(index, integer()), *others) if others else cast(index, integer()), info.shape)
-    return _scattered(x, places, values, axis, "add")
+    places = unsqueeze(cast(index, integer()), *others) if others else cast(index, integer())
+    reduction = "max" if info.dtype == boolean() else "add"
+    return emit(ops.ScatterElements, x, places, values, axis=axis, reduction=reduction)
 
 
 def _scattered(x: ir.Value, index: ir.Value, updates: ir.Value, axis: int, reduction: str) -> ir.Value:

@@ -168,6 +168,33 @@ def test_scatter_elements(dtype: str, reduction: str) -> None:
     check(Case("scatter_elements", [f"3, n:{dtype}", "7, n:i64", f"7, n:{dtype}"], f"3, n:{dtype}", attributes, given), n=2)
 
 
+@pytest.mark.parametrize("reduction", ["update", "add", "mul", "min", "max"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i8", "ui8", "i4"])
+def test_scatter_elements_by_one_index_for_a_row(dtype: str, reduction: str) -> None:
+    """Indices of size one besides the axis: whole rows, and elements where the axis is last or some are of full size."""
+    rng = np.random.default_rng(2)
+    for axis, shape in ((0, "7, 1, 1"), (1, "1, 7, 1"), (2, "1, 1, 7"), (1, "2, 7, 1"), (0, "7, 1, 3")):
+        sizes = [int(n) for n in shape.split(",")]
+        x = [2, 2, 3]
+        updates = [7 if d == axis else n for d, n in enumerate(x)]
+        x[axis] = 3
+        types = [", ".join(map(str, n)) for n in (x, updates)]
+        given = {1: rng.integers(-3, 3, sizes)}
+        attributes = f'axis = {axis} : i64, reduction = "{reduction}"'
+        operands = [f"{types[0]}:{dtype}", f"{shape}:i64", f"{types[1]}:{dtype}"]
+        check(Case("scatter_elements", operands, f"{types[0]}:{dtype}", attributes, given))
+    check(
+        Case(
+            "scatter_elements",
+            ["1, n:f32", "4, 1:i64", "4, n:f32"],
+            "1, n:f32",
+            'reduction = "add"',
+            {1: np.zeros((4, 1), np.int64)},
+        ),
+        n=5,
+    )
+
+
 def test_scatter_elements_of_nothing() -> None:
     check(Case("scatter_elements", ["3, n:f32", "0, n:i64", "0, n:f32"], "3, n:f32"), n=2)
     check(Case("scatter_elements", ["3, n:f32", "2, n:i32", "2, n:f32"], "3, n:f32"), n=0)
