@@ -22,11 +22,16 @@ MLIR_OPS = {"bufferization.alloc_tensor", "bufferization.materialize_in_destinat
 NAMES = {name: getattr(marks, name) for name in marks.__all__ if isinstance(getattr(marks, name), str)}
 
 
+@functools.cache
+def nodes(path: Path) -> list[ast.AST]:
+    """What a file's code consists of."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def strings(path: Path) -> Iterator[str]:
     """The strings of a file's code that are no documentation."""
-    tree = ast.parse(path.read_text())
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    documentation = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
+    for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
             yield node.value
 
@@ -34,8 +39,7 @@ def strings(path: Path) -> Iterator[str]:
 @functools.cache
 def imported(path: Path) -> set[str]:
     """The marks that a file imports."""
-    tree = ast.parse(path.read_text())
-    imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and (n.module or "").split(".")[-1] == "marks"]
+    imports = [n for n in nodes(path) if isinstance(n, ast.ImportFrom) and (n.module or "").split(".")[-1] == "marks"]
     return {alias.name for node in imports for alias in node.names if alias.name in NAMES}
 
 

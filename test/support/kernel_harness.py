@@ -1,4 +1,4 @@
-"""Memref-level functions -> kernel templates -> LLVM -> the wheel's JIT, called with NumPy arrays."""
+"""Memref-level functions -> kernel templates -> LLVM as kernels are compiled by it, called with NumPy arrays."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import ctypes
 import ml_dtypes
 import numpy as np
 
-from relaxir.dialect.bindings import extras_module, ir, passmanager
+from relaxir.dialect.bindings import ir, passmanager
 from relaxir.dialect.context import UPSTREAM
 from relaxir.dialect.functions import functions
+from relaxir.lowering.cpu.codegen import object_code
 from relaxir.lowering.cpu.kernels import lower_kernels
 from relaxir.lowering.kernels.expand.expand_fma import expand_fma
 from relaxir.lowering.kernels.expand.expand_math import expand_math
 from relaxir.lowering.kernels.expand.expand_narrow_floats import expand_narrow_floats
+from relaxir.lowering.llvm_text import llvm_ir
 from relaxir.lowering.target import Target
+from relaxir.runtime.library import Library
+from support.kept_kernels import kept
 
 TO_LLVM = (
     "builtin.module(canonicalize,cse,expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-vector-to-llvm,"
@@ -33,30 +37,30 @@ def lower_to_vectors(module: ir.Operation, target: Target) -> None:
 class Compiled:
     """A function called with arrays (memrefs) and Python numbers (index arguments)."""
 
-    def __init__(self, text: str, target: Target | None = None, name: str = "f", level: int = 2, dump: bool = False):
+    def __init__(self, text: str, target: Target | None = None, name: str = "f"):
         # Loading all dialects there are takes 5 ms, these 1.
         with ir.Context(load_on_create_dialects=UPSTREAM), ir.Location.unknown():
             module = ir.Module.parse(text)
             lower_to_vectors(module.operation, target or Target.host())
             module.operation.verify()
-            if dump:
-                print(module)
             for operation in module.body.operations:
                 operation.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
             passmanager.PassManager.parse(TO_LLVM).run(module.operation)
             self.module, self.text = module, str(module)
-            self.engine = extras_module("execution_engine").ExecutionEngine(module, opt_level=level)
-            self.engine.initialize()
-            self.function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.engine.raw_lookup("_mlir_ciface_" + name))
+            symbol = f"_mlir_ciface_{name}"
+            # For this machine, whichever one the kernels are for.
+            with kept():
+                code = object_code(llvm_ir(module.operation), Target.host()).archive()
+            self.library = Library.from_object(code, [symbol])
+            self.function = ctypes.CFUNCTYPE(None)(self.library.addresses[symbol])
 
     def bind(self, *arguments: object):
         held = [_argument(a) for a in arguments]
-        packed = (ctypes.c_void_p * len(held))(*[ctypes.cast(ctypes.pointer(h), ctypes.c_void_p) for h in held])
 
         def call() -> None:
-            self.function(ctypes.cast(packed, ctypes.c_void_p))
+            self.function(*held)
 
-        call.held = (held, packed, arguments)
+        call.held = (held, arguments)
         return call
 
     def __call__(self, *arguments: object) -> None:
@@ -64,7 +68,7 @@ class Compiled:
 
 
 def _argument(value: object) -> object:
-    """What the packed wrapper loads: a pointer to a memref descriptor, or an index."""
+    """What the C interface takes: a pointer to a memref descriptor, or an index."""
     if not isinstance(value, np.ndarray):
         return ctypes.c_int64(int(value))
 
