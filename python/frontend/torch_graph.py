@@ -32,6 +32,7 @@ from .custom_operators import composites, registered_operator
 from .flex_attention import expand_flex_attention
 from .torch_antialiasing import antialiased_resampling
 from .torch_complex import REFUSED, split_complex
+from .torch_decomposing import decomposing
 from .torch_functional import functional
 from .torch_grids import grid_sampling
 from .torch_op import HANDLERS
@@ -40,7 +41,6 @@ from .torch_resampling import cubic_resampling, exact_quotient, linear_resamplin
 from .torch_strided import WRITTEN, strided_as_indices
 from .torch_subgraphs import import_higher_order, refused_graphs
 from .torch_values import ALIKE, EXTREME, EXTREMES, KIND, SIZES, SYMBOL, SYMBOLS
-from .torch_warnings import without_warnings
 from .torch_weights import first_value
 
 __all__ = [
@@ -91,7 +91,7 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
         RelaxError: torch fails to run its own decompositions.
     """
     try:
-        with without_warnings():
+        with decomposing():
             table = decompositions(also)
             result = program.run_decompositions(table)
             expand_flex_attention(result.graph_module, table)

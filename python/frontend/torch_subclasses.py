@@ -13,7 +13,7 @@ from torch.export import ExportedProgram
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ..dialect.errors import RelaxError
-from .torch_warnings import without_warnings
+from .torch_decomposing import decomposing
 
 __all__ = ["unwrapped"]
 
@@ -31,7 +31,7 @@ def unwrapped(program: ExportedProgram) -> ExportedProgram:
     if not wrapped:
         return program
     try:
-        with without_warnings():
+        with decomposing():
             result = program.run_decompositions({})
     except Exception as error:  # torch raises what it likes here
         raise RelaxError(f"torch cannot take apart weights such as '{next(iter(wrapped))}': {error}") from error
