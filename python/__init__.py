@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .calibration import calibrate
     from .compiler import compile
     from .evaluation import evaluate
-    from .frontend import from_onnx, from_torch, register_torch_op, save_program, save_weights, torch_graphs
+    from .frontend import Extern, from_onnx, from_torch, register_torch_op, save_program, save_weights, torch_graphs
     from .mesh import Mesh
     from .module import Module
     from .runtime.executable import Executable
@@ -27,6 +27,7 @@ __all__ = [
     "Builder",
     "DiagnosticError",
     "Executable",
+    "Extern",
     "Layer",
     "Mesh",
     "Module",
@@ -53,6 +54,7 @@ _HOMES = {
     "Builder": "building.builder",
     "calibrate": "calibration",
     "Executable": "runtime.executable",
+    "Extern": "frontend",
     "Layer": "building.layers",
     "Mesh": "mesh",
     "Module": "module",

@@ -28,7 +28,7 @@ from ..dialect.bindings import dialect_module, extras_module, ir
 from ..dialect.errors import RelaxError
 from ..dialect.functions import NAME, STATE
 from . import torch_ops
-from .custom_operators import composites, registered_operator
+from .custom_operators import composites, extern_operators, registered_operator
 from .flex_attention import expand_flex_attention
 from .torch_antialiasing import antialiased_resampling
 from .torch_complex import REFUSED, split_complex
@@ -108,7 +108,8 @@ def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
     composite = torch._C._dispatch_get_registrations_for_dispatch_key(_COMPOSITE)
     others = tuple(registered_operator(name) for name in composite if not name.startswith("aten::"))
     table, names = _all_decompositions(tuple(composite), others)
-    needed = {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
+    kept = HANDLERS.keys() | extern_operators().keys()
+    needed = {op: how for op, how in table.items() if names[op] in also or names[op] not in kept}
     asserted = {torch.ops.aten._assert_async.default: _assert_with_message}
     resampling = linear_resampling(needed) | cubic_resampling(needed) | antialiased_resampling()
     return asserted | needed | resampling | grid_sampling() | composites()
@@ -145,9 +146,9 @@ def is_plain(program: ExportedProgram) -> bool:
     rewrites no node. Then the seconds that :func:`decomposed` takes (nine tenths of an import) can be saved.
     """  # fmt: skip
     torch_ops.load()
-    others = composites()
+    others, externs = composites(), extern_operators()
     nodes = [node for node in program.graph.nodes if node.op == "call_function"]
-    return all(_is_plain(n.target) and n.target not in others and not _keeps_statistics(n) for n in nodes)
+    return all(_is_plain(n.target, externs) and n.target not in others and not _keeps_statistics(n) for n in nodes)
 
 
 def _keeps_statistics(node: torch.fx.Node) -> bool:
@@ -155,11 +156,11 @@ def _keeps_statistics(node: torch.fx.Node) -> bool:
     return node.target is torch.ops.aten.batch_norm.default and bool(node.args[5])
 
 
-def _is_plain(target: Any) -> bool:
+def _is_plain(target: Any, externs: Collection[str]) -> bool:
     if isinstance(target, torch._ops.OpOverload):
         is_size = target in fx_importer.SYMBOLIC_TORCH_OPS
         rewritten = target in fx_importer.NODE_CANONICALIZE and target is not _ASSERT
-        known = operator_name(target) in HANDLERS and not rewritten
+        known = operator_name(target) in externs or (operator_name(target) in HANDLERS and not rewritten)
         return is_size or (known and not target._schema.is_mutable)
     return fx_importer.is_builtin_function_or_method(target)
 

@@ -27,7 +27,9 @@ from ..dialect.functions import NAME, NUM_INPUT, STATE, body_of, functions, name
 from ..dialect.struct_info import TensorInfo, same_info
 from ..dialect.symbolic import Dim, Expr
 from . import torch_ops
+from .custom_operators import extern_operators
 from .emit import full, info_of, match
+from .torch_extern import call_extern
 from .torch_op import HANDLERS, TorchOp, UnmappedError
 from .torch_outline import Outliner, UntrustedError
 from .torch_report import ImportReport
@@ -97,6 +99,7 @@ class _Function:
         self.attributes = _dictionaries(source, len(self.arguments))
         self.report = report
         self.outliner = outliner
+        self.externs = extern_operators()
         self.values = Values(self._inlined)
         self.unusable: set[ir.Value] = set()
         self.entered: set[str] = set()
@@ -227,6 +230,8 @@ class _Function:
         return [self._checked(torch_op, i, v) for i, v in enumerate(values)]
 
     def _mapped(self, op: TorchOp) -> ir.Value | Sequence[ir.Value | None]:
+        if op.key in self.externs and _REASON not in op.op.attributes:
+            return call_extern(op, self.externs[op.key])
         handler = HANDLERS.get(op.key)
         if handler is None or _REASON in op.op.attributes:
             raise UnmappedError(_reason(op.op))

@@ -95,7 +95,11 @@ def test_torch_compile_knows_it():
     [
         ("acme.soft_sign", abs, "expected an operator's name as 'namespace::name', got 'acme.soft_sign'"),
         (3, abs, "expected an operator's name as 'namespace::name', got 3"),
-        ("acme::soft_sign", "symbol", "expected a function of torch operators for 'acme::soft_sign', got str"),
+        (
+            "acme::soft_sign",
+            "symbol",
+            "expected a function of torch operators or a relaxir.Extern for 'acme::soft_sign', got str",
+        ),
     ],
 )
 def test_what_is_no_operator_or_no_function_is_refused(name, composite, message):
