@@ -8,7 +8,9 @@ Such a function is C::
 are allocated, of the sizes that they have, and overlap nothing. What follows are the arguments of the op that are no tensors:
 ``int64_t`` for integers and truth values, ``double``, ``const char *``. It returns 0, or another number for an error.
 
-It is trusted: nothing checks that it stays inside of its buffers, writes to no input, and keeps no pointer.
+It is trusted: nothing checks that it stays inside of its buffers, writes to no input, and keeps no pointer. So a module alone
+calls none: a program has to name it (:func:`allow_extern`), as it does where it builds such a call, registers it for torch, or
+says where the library is. Text that comes from elsewhere loads nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 from .dtypes import dtype_name
 from .errors import RelaxError
 
-__all__ = ["SYMBOL", "ExternArgument", "call_extern", "dl_type", "find_extern", "library_text"]
+__all__ = ["SYMBOL", "ExternArgument", "allow_extern", "call_extern", "dl_type", "find_extern", "library_text"]
 
 #: What names a C function.
 SYMBOL = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -76,8 +78,26 @@ def _loaded(library: str) -> ctypes.CDLL:
         raise RelaxError(f"expected the library '{library}', which cannot be loaded: {error}") from None
 
 
+#: What this program has named: libraries and their functions.
+_allowed: set[tuple[str, str]] = set()
+
+
+def allow_extern(library: str, symbol: str) -> None:
+    """Lets modules call a function of a library in this process."""
+    _allowed.add((library, symbol))
+
+
 def find_extern(library: str, symbol: str) -> int:
-    """The address of a function. Raises RelaxError where the library cannot be loaded, or has no such function."""
+    """The address of a function.
+
+    Raises:
+        RelaxError: this program has not named it; the library cannot be loaded, or has no such function.
+    """
+    if (library, symbol) not in _allowed:
+        raise RelaxError(
+            f"expected a function that this program names, got '{symbol}' of {library_text(library)}, which the module alone "
+            f"does: relaxir.Extern(library={library!r}, symbol={symbol!r}) says that it may be called"
+        )
     try:
         return ctypes.cast(getattr(_loaded(library), symbol), ctypes.c_void_p).value or 0
     except AttributeError:

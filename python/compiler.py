@@ -37,6 +37,7 @@ from .weights.files import path_text
 if TYPE_CHECKING:
     from .lowering.compiler import Compiler
     from .runtime.executable import Executable
+    from .runtime.externs import ExternPaths
 
 _LOG = getLogger("relaxir.compile")
 
@@ -58,6 +59,7 @@ def compile(
     checkpoint: str | os.PathLike[str] | None = None,
     rename: Rename = None,
     mesh: Mesh | None = None,
+    externs: ExternPaths | None = None,
 ) -> Executable:
     """Compiles a module: lifts the weight math out of its functions, and generates code for them and for the preparation.
 
@@ -93,6 +95,8 @@ def compile(
         mesh: the processes that run the model together (``relaxir.Mesh(tp=2)``), each with a part of the weights and of the
             state, under ``mpiexec -n 2``; the report says which. Inputs and results are whole in each. A pipeline of yours has
             ``relax-shard`` instead.
+        externs: libraries of C functions that the module calls (``relax.call_extern``), by the functions' names, where they are
+            not those that it says; and permission to call them, which a module from elsewhere has not.
 
     Raises:
         RelaxError: weights or activations are none of these, or a pipeline is there, too; the target or a pass is unknown, its
@@ -129,8 +133,10 @@ def compile(
     # Passes of the caller's choice may be anything, passes that crash on what another one broke among them.
     with collector_paused(), verifying_once(), verifying_at_end() if pipeline is None else nullcontext():
         if directory is None:
-            return _executable(_compiled(module, compiler, text, checked, None if folder is None else Dump(folder)), device)
-        return _executable(_cached(module, compiler, text, checked, ObjectCache(directory, cache_bytes())), device)
+            made = _compiled(module, compiler, text, checked, None if folder is None else Dump(folder))
+        else:
+            made = _cached(module, compiler, text, checked, ObjectCache(directory, cache_bytes()))
+        return _executable(made, device, externs)
 
 
 def compile_once(
@@ -227,10 +233,12 @@ def _passes_of(mesh: Mesh, target: str, pipeline: str | None) -> str:
     return mesh.passes
 
 
-def _executable(entry: CompiledModule, device: str | None) -> Executable:
+def _executable(entry: CompiledModule, device: str | None, externs: ExternPaths | None = None) -> Executable:
     from .runtime.executable import Executable
 
-    return Executable(entry.manifest, object_code=entry.object_code, module_text=entry.module_text, device=device)
+    return Executable(
+        entry.manifest, object_code=entry.object_code, module_text=entry.module_text, device=device, externs=externs
+    )
 
 
 def _logging(element: str, op: ir.Operation) -> None:

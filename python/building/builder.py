@@ -25,6 +25,7 @@ from ..dialect.context import new_context, operations
 from ..dialect.dtypes import dtype_name, numpy_dtype
 from ..dialect.elements import from_numpy
 from ..dialect.errors import RelaxError
+from ..dialect.extern_functions import allow_extern
 from ..dialect.functions import set_names, set_num_input
 from ..dialect.op import EffectOp
 from ..dialect.ops import Arange, BroadcastTo, CallExtern, Concat, Constant, Full, MatchCast, Reshape, ShapeValue, Split
@@ -276,7 +277,9 @@ class Builder(ControlFlow):
             infos = [self._info(shape, parsed_dtype(dtype)) for shape, dtype in results]
             path = "" if library == "" else path_text(library, "load")
             attrs = {"symbol": symbol, "library": path, "arguments": arguments, "version": version}
-            return self._emit_all(CallExtern, operands, attrs, infos)
+            values = self._emit_all(CallExtern, operands, attrs, infos)
+            allow_extern(path, symbol)
+            return values
 
     def subscript(self, x: Value, given: object) -> Value:
         """``x[given]``: :func:`~.subscripts.subscript`."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..dialect.errors import RelaxError
-from ..dialect.extern_functions import SYMBOL
+from ..dialect.extern_functions import SYMBOL, allow_extern
 from ..dialect.plugins import TORCH_OPS, load, plugins
 from ..weights.files import path_text
 
@@ -32,7 +32,8 @@ class Extern:
     other arguments in their order, as ``int64_t`` (truth values, too), ``double`` or ``const char *``, elements of lists one by
     one. It returns 0, or another number, which ends the call with a RelaxError.
 
-    It is trusted: it must stay inside of these tensors, write to no input, and give the same for the same.
+    It is trusted: it must stay inside of these tensors, write to no input, and give the same for the same. From now on, modules
+    may call it in this process.
 
     Attributes:
         library: the shared library that has it, as the system's loader takes it; empty: the process itself. Artifacts name it.
@@ -51,6 +52,7 @@ class Extern:
             raise RelaxError(f"expected the name of a C function, got {self.symbol!r}")
         if not isinstance(self.version, str):
             raise RelaxError(f"expected a version of '{self.symbol}' as text, got {type(self.version).__name__}")
+        allow_extern(str(self.library), self.symbol)
 
 
 _registered: dict[str, Composite | Extern] = {}

@@ -63,6 +63,7 @@ class Executable:
         header: str | None = None,
         device: str | None = None,
         externs: ExternPaths | None = None,
+        trusted: bool = False,
     ):
         """Makes an executable from compiled code.
 
@@ -76,6 +77,7 @@ class Executable:
             device: where it runs: ``"cpu"``; of code for GPUs ``"cuda:0"``, another number, or ``"emulated"``.
             externs: libraries of functions that the code calls, by the functions' names, in the place of those that the
                 manifest names.
+            trusted: whether functions of other libraries that the manifest names may be called though this program does not.
 
         Raises:
             RelaxError: the manifest is malformed, its code runs on no such device, the code lacks one of its symbols or
@@ -93,7 +95,7 @@ class Executable:
         library.check(self.manifest.data)
         library.accesses, library.ranks = self.manifest.accesses or (), self.manifest.ranks
         library.checks = next((e.checks for e in self.manifest.entries.values()), ())
-        library.externs = extern_table(self.manifest.externs, externs, library.name)
+        library.externs = extern_table(self.manifest.externs, externs, library.name, trusted)
         self._library = library
         self._object_code = object_code
         self._shared_code = shared_code

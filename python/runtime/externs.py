@@ -9,7 +9,7 @@ from typing import Any
 
 from ..dialect.checks import expect
 from ..dialect.errors import RelaxError
-from ..dialect.extern_functions import find_extern
+from ..dialect.extern_functions import allow_extern, find_extern
 from ..lowering.manifest_specs import ExternSpec
 
 __all__ = ["ExternPaths", "extern_table"]
@@ -18,13 +18,14 @@ __all__ = ["ExternPaths", "extern_table"]
 ExternPaths = Mapping[str, str | os.PathLike[str]]
 
 
-def extern_table(specs: Sequence[ExternSpec], paths: ExternPaths | None, what: str) -> Any:
+def extern_table(specs: Sequence[ExternSpec], paths: ExternPaths | None, what: str, trusted: bool = False) -> Any:
     """The addresses of functions as a C array, None where there are none.
 
     Args:
         specs: the functions.
         paths: other libraries of some of them.
         what: how errors name the code.
+        trusted: whether all of them may be called, as of an artifact, which is a program; else those that this program names.
 
     Raises:
         RelaxError: a library cannot be loaded or lacks its function (all are told), or ``paths`` names another function.
@@ -40,7 +41,10 @@ def extern_table(specs: Sequence[ExternSpec], paths: ExternPaths | None, what: s
     errors: list[str] = []
     for spec in specs:
         try:
-            addresses.append(find_extern(_path(given.get(spec.symbol, spec.library), spec.symbol), spec.symbol))
+            path = _path(given.get(spec.symbol, spec.library), spec.symbol)
+            if trusted or spec.symbol in given:
+                allow_extern(path, spec.symbol)
+            addresses.append(find_extern(path, spec.symbol))
         except RelaxError as error:
             errors.append(f"{error.args[0]} (for '{spec.symbol}': externs={{'{spec.symbol}': ...}} says where another one is)")
     if errors:

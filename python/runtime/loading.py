@@ -42,4 +42,5 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, externs: Ex
         header=artifact.header,
         device=device,
         externs=externs,
+        trusted=True,
     )

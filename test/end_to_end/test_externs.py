@@ -163,6 +163,17 @@ def test_another_version_has_another_fingerprint(library: Path) -> None:
         second.bind(first.prepare({"w": X}))
 
 
+def test_a_barrier_keeps_a_function_in_inference(library: Path) -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        x, w = b.input("x", (2, 4)), b.stop_lift_params(b.weight("w", (2, 4)))
+        (y,) = b.call_extern("acme_scale", [w], [((2, 4), "f32")], library=library, arguments=[2.0])
+        b.output(b.add(x, y))
+    exe = rx.compile(b.build())
+    assert exe.manifest.is_identity
+    np.testing.assert_array_equal(exe.bind(exe.prepare({"w": X}))(X), X + 2 * X)
+
+
 def test_a_branch_keeps_the_function_that_may_fail(library: Path) -> None:
     b = rx.Builder()
     with b.function("main"):

@@ -19,6 +19,7 @@ from relaxir.dialect.reference.registry import families_loaded, reference
 from relaxir.lowering import backend
 from relaxir.lowering.linalg.registry import lowering, lowerings
 from support import reference_backend
+from support.c_compiler import c_compiler
 
 PLUGINS = Path(__file__).with_name("plugins")
 
@@ -160,6 +161,23 @@ x = torch.linspace(-4, 4, 20)
 np.testing.assert_allclose(got, Model()(x).numpy(), rtol=1e-6)
 """
     output(installed, code)
+
+
+def test_a_c_function_computes_an_operator_of_torch(installed: Path) -> None:
+    source, library = PLUGINS / "acme_torch" / "acme.c", installed / "libacme.so"
+    subprocess.run([c_compiler(), "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    code = """
+import acme_torch, numpy as np, torch
+import relaxir as rx
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return acme_torch.double(x).relu()
+x = torch.linspace(-4, 4, 20)
+executable = rx.compile(rx.from_torch(torch.export.export(Model(), (x,))))
+print(executable.manifest.externs[0].symbol)
+torch.testing.assert_close(executable(x), Model()(x))
+"""
+    assert output(installed, code) == "acme_double\n"
 
 
 def test_code_that_was_kept_is_not_that_of_another_version(installed: Path, tmp_path: Path) -> None:

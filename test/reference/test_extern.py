@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.dialect.extern_functions import find_extern
+from relaxir.dialect.extern_functions import allow_extern, find_extern
 from support.extern_library import extern_library
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)
@@ -44,12 +44,32 @@ def test_a_library_that_is_missing() -> None:
         rx.evaluate(scaling("libnothing.so"), "main", X)
 
 
+def test_what_a_module_alone_names_is_not_loaded(tmp_path: Path) -> None:
+    """Not even looked at: text may come from anywhere."""
+    module = rx.Module.parse(str(scaling("libtrusted.so")).replace("libtrusted.so", "./libevil.so"))
+    message = r"expected a function that this program names, got 'acme_scale' of '\./libevil\.so', which the module alone does"
+    with pytest.raises(rx.RelaxError, match=message):
+        rx.evaluate(module, "main", X)
+    with pytest.raises(rx.RelaxError, match=message):
+        rx.compile(module)
+
+
+def test_a_program_may_name_it(library: Path) -> None:
+    module = rx.Module.parse(str(scaling("libtrusted.so")).replace("libtrusted.so", "libother.so"))
+    np.testing.assert_array_equal(rx.compile(module, externs={"acme_scale": library})(X), X * np.float32(2.5))
+    rx.Extern(library="libother.so", symbol="acme_scale")
+    with pytest.raises(rx.RelaxError, match=r"expected the library 'libother\.so', which cannot be loaded"):
+        rx.evaluate(module, "main", X)
+
+
 def test_a_function_that_is_missing(library: Path) -> None:
     with pytest.raises(rx.RelaxError, match=r"expected the function 'nothing' in '.*libacme\.so', got none of that name"):
         rx.evaluate(scaling(library, "nothing"), "main", X)
 
 
 def test_functions_of_the_process() -> None:
+    allow_extern("", "malloc")
+    allow_extern("", "acme_nothing")
     assert find_extern("", "malloc")
     with pytest.raises(rx.RelaxError, match="expected the function 'acme_nothing' in this process, got none of that name"):
         find_extern("", "acme_nothing")
