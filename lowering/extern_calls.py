@@ -29,6 +29,7 @@ class ExternCall:
         inputs: how many of them are inputs.
         arguments: what follows the tensors.
         check: the number of the check that an error is.
+        name: that of the function that stands for it; of one that is called so.
     """
 
     function: ExternSpec
@@ -37,12 +38,14 @@ class ExternCall:
     inputs: int
     arguments: tuple[ExternArgument, ...]
     check: int
+    name: str | None = None
 
     def attribute(self) -> ir.Attribute:
         """It as an attribute: that of a function (:data:`EXTERN`), and a part of the module's."""
         plain = {
             "symbol": self.function.symbol, "library": self.function.library, "dtypes": self.dtypes, "ranks": self.ranks,
             "inputs": self.inputs, "arguments": _VALUES.write("arguments", self.arguments), "check": self.check,
+            "name": self.name,
         }  # fmt: skip
         return to_attribute(plain)
 
@@ -57,7 +60,13 @@ class ExternCall:
         arguments = _VALUES.read("arguments", ir.DictAttr(attribute)["arguments"])
         spec = ExternSpec(plain["symbol"], plain["library"])
         return ExternCall(
-            spec, tuple(plain["dtypes"]), tuple(plain["ranks"]), plain["inputs"], tuple(arguments), plain["check"]
+            spec,
+            tuple(plain["dtypes"]),
+            tuple(plain["ranks"]),
+            plain["inputs"],
+            tuple(arguments),
+            plain["check"],
+            plain.get("name"),
         )
 
     @property

@@ -161,6 +161,7 @@ def _add_compile(commands: Any) -> None:
     command.add_argument("--checked", action="store_true", help="check every access of memory when it runs, for finding faults")
     command.add_argument("--plan-table", metavar="FOLDER", help="plans of kernels for GPUs, which relaxir tune has measured")
     command.add_argument("--dump", metavar="FOLDER", help="write the module after each pass, LLVM IR and assembly there")
+    _add_externs(command)
     command.add_argument("--print-pipeline", action="store_true", help="print the passes, in order, and compile nothing")
     command.set_defaults(command=_compile, refuse=command.error)
 
@@ -189,6 +190,7 @@ def _add_prepare(commands: Any) -> None:
     command.add_argument(
         "--format", choices=["safetensors", "gguf"], help="write weights for other programs instead, quantized as the model is"
     )
+    _add_externs(command)
     command.set_defaults(command=_prepare, refuse=command.error)
 
 
@@ -200,6 +202,7 @@ def _add_verify(commands: Any) -> None:
     command.add_argument("--jobs", type=count, default=1, metavar="N", help="threads; memory grows with each")
     command.add_argument("--rename", action="append", default=[], metavar="REGEX=TEXT", help="as for prepare")
     command.add_argument("--cast", action="store_true", help="as for prepare")
+    _add_externs(command)
     command.set_defaults(command=_verify)
 
 
@@ -212,8 +215,30 @@ def _add_run(commands: Any) -> None:
     command.add_argument("--random", type=int, nargs="?", const=0, metavar="SEED", help="fill the other inputs at random")
     command.add_argument("--device", help="where it runs: cpu; code for GPUs: cuda:0, another number, emulated")
     command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="size for --random")
+    _add_externs(command)
     _add_output(command, "FILE.npz")
     command.set_defaults(command=_run)
+
+
+def _add_externs(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--extern",
+        action="append",
+        default=[],
+        metavar="FUNCTION=LIBRARY",
+        dest="externs",
+        help="the library of a C function that the model calls, and permission to call it",
+    )
+
+
+def _externs(arguments: argparse.Namespace) -> dict[str, str] | None:
+    found: dict[str, str] = {}
+    for text in arguments.externs:
+        name, separator, path = text.partition("=")
+        if not separator or not name:
+            raise RelaxError(f"expected --extern FUNCTION=LIBRARY, got '{text}'")
+        found[name] = path
+    return found or None
 
 
 def _add_output(command: argparse.ArgumentParser, metavar: str, required: bool = True) -> None:
@@ -333,6 +358,7 @@ def _compile(arguments: argparse.Namespace) -> None:
         checkpoint=arguments.checkpoint,
         rename=arguments.rename or None,
         mesh=Mesh(arguments.tp),
+        externs=_externs(arguments),
     )
     executable.save(output)
     seconds = time.perf_counter() - started
@@ -357,7 +383,7 @@ def _prepare(arguments: argparse.Namespace) -> None:
     from .cli_progress import progress_hook
 
     rank, world = _rank(arguments)
-    executable = load(arguments.artifact)
+    executable = load(arguments.artifact, externs=_externs(arguments))
     with progress_hook("prepare", arguments.quiet) as hook:
         report = executable.prepare(
             arguments.weights,
@@ -392,7 +418,7 @@ def _verify(arguments: argparse.Namespace) -> None:
     from .. import load
     from .cli_progress import progress_hook
 
-    executable, against = load(arguments.artifact), arguments.against
+    executable, against = load(arguments.artifact, externs=_externs(arguments)), arguments.against
     with progress_hook("verify", arguments.quiet) as hook:
         verified = executable.verify(
             arguments.prepared, against, arguments.jobs, hook, rename=arguments.rename, cast=arguments.cast
@@ -407,7 +433,7 @@ def _run(arguments: argparse.Namespace) -> None:
     from .cli_run import call_entry
 
     _check_folder(arguments.output)
-    executable = load(arguments.artifact, arguments.device)
+    executable = load(arguments.artifact, arguments.device, externs=_externs(arguments))
     outputs = call_entry(executable, arguments)
     if executable.rank:  # all ranks have the same results
         return

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..dialect.extern_functions import library_text
 from ..dialect.reports.report import bytes_text, plural
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import EntrySpec, total_bytes
@@ -42,6 +43,7 @@ def info_lines(manifest: Manifest) -> Iterator[str]:
     yield f"preparation: {steps}, {computed} computed, predicted peak {bytes_text(manifest.peak_bytes)}"
     if manifest.ranks > 1:
         yield f"runs on {manifest.ranks} ranks (mpiexec -n {manifest.ranks}): weights and bytes are those of each"
+    yield from (f"calls {e.symbol} of {library_text(e.library)}" for e in manifest.externs)
     if manifest.accesses is not None:
         yield f"checked: {plural(len(manifest.accesses), 'place')} of accesses"
     runtime = runtime_of(manifest)
@@ -66,6 +68,7 @@ def info_data(manifest: Manifest) -> dict[str, Any]:
         "steps": len(manifest.steps),
         "peak_bytes": manifest.peak_bytes,
         "ranks": manifest.ranks,
+        "externs": {e.symbol: e.library for e in manifest.externs},
         "target": runtime_of(manifest).target_text(manifest),
         "fingerprint": manifest.fingerprint,
     }

@@ -8,18 +8,18 @@ Before::
 after::
 
     func.func @main(%x: memref<4xf32>, %y: memref<4xf32>, ..., %externs: !llvm.ptr) {
-      %status = call @relaxir_extern_0(%externs, %x_address, %c4, %y_address, %c4) : (!llvm.ptr, i64, ...) -> i64
+      %status = call @extern_0(%externs, %x_address, %c4, %y_address, %c4) : (!llvm.ptr, i64, ...) -> i64
       call @relax_check(%done, %number)
 
-and :func:`definitions` gives ``@relaxir_extern_0``, which makes DLTensors of addresses and sizes. A module that calls none
+and :func:`definitions` gives this ``@extern_0``, which makes DLTensors of addresses and sizes. A module that calls none
 stays as it is.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...dialect.bindings import func, ir
@@ -34,9 +34,7 @@ from ..kernels.emit.emitter import Emitter
 from ..lowering_pass import LoweringPass
 from .lower_checks import CHECK
 
-__all__ = ["CallExterns", "call_externs", "definitions", "is_stub"]
-
-_STUB = "relaxir_extern_"
+__all__ = ["CallExterns", "call_externs", "definitions"]
 
 #: DLTensor: data, device, dimensions, code, bits, lanes, shape, strides, offset.
 _TENSOR = "{ ptr, i32, i32, i32, i8, i8, i16, ptr, ptr, i64 }"
@@ -53,44 +51,38 @@ class CallExterns(LoweringPass):
         call_externs(op)
 
 
-def is_stub(name: str) -> bool:
-    """Whether a function is one that :func:`definitions` defines."""
-    return name.startswith(_STUB)
-
-
 def call_externs(module: ir.Operation) -> None:
     """Rewrites a module of buffers, in place.
 
     Raises:
         RelaxError: a call is in a function that is not an entry.
     """
-    standing = {name_of(f): call for f in functions(module) if (call := ExternCall.of(f)) is not None}
-    if not standing:
+    found = {name_of(f): (f, call) for f in functions(module) if (call := ExternCall.of(f)) is not None}
+    if not found:
         return
+    standing = {name: replace(call, name=name) for name, (_, call) in found.items()}
     with module.context, ir.Location.unknown():
         Externs([*standing.values()]).write(module)
-        _declare(module, [*standing.values()])
-        numbers = {name: i for i, name in enumerate(standing)}
+        for function, _ in found.values():
+            function.operation.erase()
+        _declare(module, standing)
         for function in functions(module):
-            if body_of(function) is not None and name_of(function) not in standing:
-                _rewrite(function, numbers, standing)
-        for function in functions(module):
-            if name_of(function) in standing:
-                function.operation.erase()
+            if body_of(function) is not None:
+                _rewrite(function, standing)
 
 
-def _declare(module: ir.Operation, calls: Sequence[ExternCall]) -> None:
+def _declare(module: ir.Operation, calls: Mapping[str, ExternCall]) -> None:
     i1, i64, pointer = ir.IntegerType.get_signless(1), ir.IntegerType.get_signless(64), ir.Type.parse("!llvm.ptr")
     known = {name_of(f) for f in functions(module)}
     with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
-        for i, call in enumerate(calls):
+        for name, call in calls.items():
             numbers = sum(1 + rank for rank in call.ranks)
-            func.FuncOp(f"{_STUB}{i}", ([pointer, *[i64] * numbers], [i64]), visibility="private")
+            func.FuncOp(name, ([pointer, *[i64] * numbers], [i64]), visibility="private")
         if CHECK not in known:
             func.FuncOp(CHECK, ([i1, i64], []), visibility="private")
 
 
-def _rewrite(function: func.FuncOp, numbers: dict[str, int], standing: dict[str, ExternCall]) -> None:
+def _rewrite(function: func.FuncOp, standing: Mapping[str, ExternCall]) -> None:
     calls = [op for op in nested_operations(function.operation) if op.name == "func.call" and callee_of(op) in standing]
     if entry_of(function) is None:
         if calls:
@@ -104,14 +96,14 @@ def _rewrite(function: func.FuncOp, numbers: dict[str, int], standing: dict[str,
     for op in calls:
         name = callee_of(op)
         with em.before(op):
-            _call(em, table, f"{_STUB}{numbers[name]}", standing[name].check, op)
+            _call(em, table, name, standing[name].check, op)
         op.erase()
     update_type(function)
     if "arg_attrs" in function.attributes:
         del function.attributes["arg_attrs"]
 
 
-def _call(em: Emitter, table: ir.Value, stub: str, check: int, op: ir.Operation) -> None:
+def _call(em: Emitter, table: ir.Value, name: str, check: int, op: ir.Operation) -> None:
     i64 = em.integer(64)
     numbers: list[ir.Value] = []
     for buffer in op.operands:
@@ -119,7 +111,7 @@ def _call(em: Emitter, table: ir.Value, stub: str, check: int, op: ir.Operation)
         axes = range(ir.MemRefType(buffer.type).rank)
         numbers += [em.op("memref.dim", [buffer, em.constant(axis, em.index)], em.index) for axis in axes]
     given = [table, *(em.op("arith.index_cast", [n], i64) for n in numbers)]
-    status = em.op("func.call", given, i64, {"callee": ir.FlatSymbolRefAttr.get(stub)})
+    status = em.op("func.call", given, i64, {"callee": ir.FlatSymbolRefAttr.get(name)})
     done = em.compare("eq", status, em.constant(0, i64))
     em.effect("func.call", [done, em.constant(check, i64)], {"callee": ir.FlatSymbolRefAttr.get(CHECK)})
 
@@ -127,10 +119,10 @@ def _call(em: Emitter, table: ir.Value, stub: str, check: int, op: ir.Operation)
 def definitions(externs: Externs) -> str:
     """The functions that are called instead, as LLVM IR."""
     order = externs.functions
-    return "".join(_definition(i, call, order.index(call.function)) for i, call in enumerate(externs.calls))
+    return "".join(_definition(call, order.index(call.function)) for call in externs.calls)
 
 
-def _definition(number: int, call: ExternCall, position: int) -> str:
+def _definition(call: ExternCall, position: int) -> str:
     outputs = len(call.dtypes) - call.inputs
     lines = [
         f"  %inputs = alloca [{call.inputs} x {_TENSOR}]",
@@ -148,7 +140,7 @@ def _definition(number: int, call: ExternCall, position: int) -> str:
     given = [_argument(i, value, lines) for i, value in enumerate(call.arguments)]
     tensors = [f"ptr %inputs, i32 {call.inputs}", f"ptr %outputs, i32 {outputs}"]
     lines += [f"  %result = call i32 %function({', '.join([*tensors, *given])})", "  %status = sext i32 %result to i64"]
-    head = f"define internal i64 @{_STUB}{number}({', '.join(parameters)}) {{"
+    head = f"define internal i64 @{call.name}({', '.join(parameters)}) {{"
     return "\n".join([head, *lines, "  ret i64 %status", "}", ""])
 
 

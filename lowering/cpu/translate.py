@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...dialect.bindings import ir
@@ -14,7 +14,7 @@ from ..extern_calls import Externs
 from ..llvm_text import check_translatable, llvm_ir
 from ..manifest_digest import llvm_constant
 from .call_collectives import CALL, DEFINITION
-from .call_externs import definitions, is_stub
+from .call_externs import definitions
 from .wrapper import entry_point
 
 __all__ = ["translate"]
@@ -41,9 +41,10 @@ def translate(module: ir.Operation, manifest: Mapping[str, Any], with_driver: bo
         of_all = ["externs"] * bool(externs.calls)
         entries = "".join(entry_point(e.spec, arena_of(f), [*of_entries * (not e.is_step), *of_all]) for f, e in found)
         made = DEFINITION * ranks + definitions(externs)
-        return _without_declarations(llvm_ir(module), bool(made)) + entries + made + llvm_constant(manifest)
+        defined = [*[CALL] * ranks, *(call.name for call in externs.calls)]
+        return _without_declarations(llvm_ir(module), defined) + entries + made + llvm_constant(manifest)
 
 
-def _without_declarations(text: str, defined: bool) -> str:
+def _without_declarations(text: str, names: Collection[str | None]) -> str:
     """Without those of functions whose definitions follow as text."""
-    return _DECLARATION.sub(lambda m: "" if m[1] == CALL or is_stub(m[1]) else m[0], text) if defined else text
+    return _DECLARATION.sub(lambda m: "" if m[1] in names else m[0], text) if names else text

@@ -52,7 +52,8 @@ def _body(b: LinalgBuilder, arguments: Sequence[ir.Value], inputs: int) -> list[
         type_ = value_type(x)
         element = emit("tensor.extract", type_.element_type, x, *[zero] * type_.rank)
         total = emit("arith.addi", i64, total, _as_i64(element))
-    return [_filled(b, out, total) for out in arguments[inputs:]]
+    with ir.Location.name(b.source, ir.Location.current):  # which reports read
+        return [_filled(b, out, total) for out in arguments[inputs:]]
 
 
 def _as_i64(element: ir.Value) -> ir.Value:

@@ -47,7 +47,8 @@ class CodeClocks(Clocks):
         kernels = {s.function: s.kernels for s in told.sections if isinstance(s, KernelSection)}
         places = {(k.name, k.ops): k.where for _, k in kernels_told(executable)}  # the module's text has none
         self.kernels = {f: tuple(replace(k, where=places.get((k.name, k.ops), "")) for k in ks) for f, ks in kernels.items()}
-        self.executable, self.compiler, self.arenas = Executable(made.manifest, library), profiling.compiler, made.arenas
+        self.executable = Executable(made.manifest, library, externs=executable.externs)
+        self.compiler, self.arenas = profiling.compiler, made.arenas
         self._calls, self._clocks = made.calls, np.ctypeslib.as_array(clocks).reshape(-1, FIELDS)
         self._loops, self._threads = profiling.limit_loops(), executable.threads or num_threads() or default_threads()
 

@@ -50,6 +50,7 @@ class Executable:
         manifest: what the executable consists of (:class:`Manifest`).
         module_text: MLIR text of the module it was compiled from.
         header: C header of its code.
+        externs: libraries of functions that the code calls in the place of those that the manifest names; None for these.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Executable:
         library.check(self.manifest.data)
         library.accesses, library.ranks = self.manifest.accesses or (), self.manifest.ranks
         library.checks = next((e.checks for e in self.manifest.entries.values()), ())
+        self.externs = externs
         library.externs = extern_table(self.manifest.externs, externs, library.name, trusted)
         self._library = library
         self._object_code = object_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..dialect.extern_functions import library_text
 from ..dialect.reports.report import Report
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import total_bytes
@@ -32,6 +33,7 @@ def _manifest_lines(manifest: Manifest) -> list[str]:
         f"raw weights: {len(manifest.raw_weights)}, {raw} bytes",
         f"prepared weights: {len(manifest.prepared_weights)}, {prepared} bytes",
         f"preparation: {len(manifest.steps)} steps, {computed} computed, peak {manifest.peak_bytes} bytes",
+        *(f"calls {e.symbol} of {library_text(e.library)}" for e in manifest.externs),
         f"target: {runtime_of(manifest).target_text(manifest)}, "
         + ("threads by OpenMP" if manifest.target.openmp else "sequential: no OpenMP runtime when it was compiled"),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.dialect.communicator import ThreadRank, thread_ranks
+from relaxir.profiling import profile
 from relaxir.runtime.threads import find_runtime
+from relaxir.tools.cli import run as run_command
 from support.c_compiler import c_compiler
 from support.extern_library import extern_library
 
@@ -115,6 +119,36 @@ def test_in_control_flow(library: Path) -> None:
         expected = X * (24 if flag else -8)
         np.testing.assert_array_equal(exe(X, np.array(flag)), expected)
         np.testing.assert_array_equal(rx.evaluate(module, "main", X, np.array(flag))[0], expected)
+
+
+def test_buffers_are_apart(library: Path) -> None:
+    """Though the arena gives memory again, and values end with the call that reads them last."""
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", ("n", 4))
+        for _ in range(3):
+            y, z = b.call_extern("acme_apart", [x, b.exp(x)], [(("n", 4), "f32")] * 2, library=library)
+            x = b.tanh(b.add(y, z))
+        b.output(*b.call_extern("acme_apart", [x, x], [(("n", 4), "f32")] * 2, library=library))
+    module = b.build()
+    for got, wanted in zip(rx.compile(module)(X), rx.evaluate(module, "main", X), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+def test_state_is_read_before_it_is_written(library: Path) -> None:
+    module = rx.Module.parse(f"""
+func.func @main(%s: tensor<4xf32> {{relax.name = "s"}}, %x: tensor<4xf32> {{relax.name = "x"}})
+    -> (tensor<4xf32> {{relax.name = "s"}}, tensor<4xf32> {{relax.name = "y"}})
+    attributes {{relax.num_input = 2 : i64, relax.state = {{s = dense<1.0> : tensor<4xf32>}}}} {{
+  %a, %b = "relax.call_extern"(%s, %x) {{symbol = "acme_apart", library = "{library}",
+     operandSegmentSizes = array<i32: {", ".join("110000000000000000000000")}>,
+     resultSegmentSizes = array<i32: {", ".join("110000000000")}>}}
+      : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  %n = "relax.add"(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %n, %a : tensor<4xf32>, tensor<4xf32>
+}}""")
+    exe, x = rx.compile(module, externs={"acme_apart": library}), np.full(4, 2, np.float32)
+    np.testing.assert_array_equal([exe(x)[0] for _ in range(3)], [1, 3, 5])
 
 
 def test_one_that_nobody_reads_is_called_all_the_same(library: Path) -> None:
@@ -239,6 +273,62 @@ def test_externs_that_do_not_fit(library: Path, tmp_path: Path, externs: Any, me
     rx.compile(scaling(library)).save(tmp_path / "model.relax")
     with pytest.raises(rx.RelaxError, match=message):
         rx.load(tmp_path / "model.relax", externs=externs)
+
+
+def test_on_the_command_line(library: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, artifact, out = tmp_path / "m.mlir", tmp_path / "m.relax", tmp_path / "out.npz"
+    scaling("libtrusted.so").save(model)
+    model.write_text(model.read_text().replace("libtrusted", "libother"))  # this process has named libtrusted.so
+    assert run_command(["compile", str(model), "-o", str(artifact)]) == 1
+    assert "expected a function that this program names, got 'acme_scale' of 'libother.so'" in capsys.readouterr().err
+    named = ["--extern", f"acme_scale={library}"]
+    assert run_command(["compile", str(model), "-o", str(artifact), *named]) == 0
+    assert "calls acme_scale of 'libother.so'" in capsys.readouterr().out
+    assert run_command(["run", str(artifact), "--random", "--dim", "n=2", "-o", str(out)]) == 1
+    assert "expected the library 'libother.so', which cannot be loaded" in capsys.readouterr().err
+    assert run_command(["run", str(artifact), "--random", "--dim", "n=2", "-o", str(out), *named]) == 0
+    assert run_command(["run", str(artifact), "--random", "--dim", "n=2", "-o", str(out), "--extern", "acme_scale"]) == 1
+    assert "expected --extern FUNCTION=LIBRARY, got 'acme_scale'" in capsys.readouterr().err
+
+
+# -- several processes, threads and profiles ----------------------------------------------------------------------------
+
+
+def test_several_ranks_call_it(library: Path) -> None:
+    """The table of functions comes behind that of the ranks."""
+    b = rx.Builder()
+    with b.function("main"):
+        x, w = b.input("x", ("n", 64)), b.weight("w", (64, 64))
+        v = b.weight("v", (64, 64))
+        h = b.relu(b.matmul(x, w))
+        (y,) = b.call_extern("acme_scale", [b.matmul(h, v)], [(("n", 64), "f32")], library=library, arguments=[2.0])
+        b.output(y)
+    module = b.build()
+    rng = np.random.default_rng(0)
+    weights = {name: rng.standard_normal((64, 64)).astype(np.float32) for name in "wv"}
+    x = rng.standard_normal((3, 64)).astype(np.float32)
+    (expected,) = rx.evaluate(module, "main", x, weights=weights)
+
+    def one(_: ThreadRank) -> Array:
+        exe = rx.compile(module, mesh=rx.Mesh(tp=2))
+        return exe.bind(exe.prepare(weights))(x)
+
+    for got in thread_ranks(2, one):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_calls_of_several_threads(library: Path) -> None:
+    exe = rx.compile(scaling(library))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda i: exe(X + i), range(32)))
+    for i, got in enumerate(found):
+        np.testing.assert_array_equal(got, (X + i) * np.float32(2.5) + (X + i))
+
+
+def test_a_profile_has_its_time(library: Path) -> None:
+    exe = rx.compile(scaling("libelsewhere.so"), externs={"acme_scale": library})
+    (kernel,) = [k for k in profile(exe, {"x": X}, seconds=0.01).kernels if k.kind == "extern"]
+    assert kernel.ops == ("relax.call_extern",)
 
 
 _MAIN = r"""

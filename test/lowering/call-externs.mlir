@@ -3,12 +3,12 @@
 
 // CHECK: module attributes {relax.externs = [{
 // CHECK-DAG: func.func private @relax_check(i1, i64)
-// CHECK-DAG: func.func private @relaxir_extern_0(!llvm.ptr, i64, i64, i64, i64, i64) -> i64
-// CHECK-NOT: func.func private @extern_0
+// CHECK-DAG: func.func private @extern_0(!llvm.ptr, i64, i64, i64, i64, i64) -> i64
+// CHECK-NOT: func.func private @extern_0(%
 // CHECK: func.func @main(%[[X:.*]]: memref<?x4xf32>, %[[Y:.*]]: memref<4xf32>, %[[EXTERNS:.*]]: !llvm.ptr)
 // CHECK-DAG: memref.extract_aligned_pointer_as_index %[[X]]
 // CHECK-DAG: memref.extract_aligned_pointer_as_index %[[Y]]
-// CHECK: %[[STATUS:.*]] = call @relaxir_extern_0(%[[EXTERNS]],
+// CHECK: %[[STATUS:.*]] = call @extern_0(%[[EXTERNS]],
 // CHECK: %[[DONE:.*]] = arith.cmpi eq, %[[STATUS]]
 // CHECK: call @relax_check(%[[DONE]], %{{.*}})
 // CHECK: func.func @apart(%{{.*}}: memref<4xf32>, %{{.*}}: !llvm.ptr)
