@@ -179,6 +179,11 @@ class _Splitter:
             return self.call(_aten.clone.default, real if node.target is _aten.real.default else imaginary)
         if node.target is _aten.abs.default:
             return self.call(_aten.hypot.default, real, imaginary)
+        if node.target is _aten.angle.default:
+            return self.call(_aten.atan2.default, imaginary, real)
+        if node.target is _aten.exp.default:
+            size = self.call(_aten.exp.default, real)
+            return _both(lambda f: self._mul(size, self.call(f, imaginary)), (_aten.cos.default, _aten.sin.default))
         return None
 
     def _padded(self, x: Any, amounts: Any, value: Any = 0) -> _Pair:

@@ -33,8 +33,11 @@ def _sampled_plane(x: torch.Tensor, grid: torch.Tensor, mode: int, padding: int,
 def _sampled(x: torch.Tensor, grid: torch.Tensor, mode: int, padding: int, corners: bool) -> torch.Tensor:
     """``[n, c, d, h, w]`` at ``[n, od, oh, ow, 3]`` places, each of x, y and z from -1 to 1: ``[n, c, od, oh, ow]``.
 
-    Places that are no numbers give 0, as torch's decomposition of two dimensions does.
+    In f32 for narrower floats, which do not tell places apart. Places that are no numbers give 0, as torch's decomposition of
+    two dimensions does.
     """
+    if x.dtype in (torch.bfloat16, torch.float16):
+        return _sampled(x.float(), grid.float(), mode, padding, corners).to(x.dtype)
     if mode not in (_BILINEAR, _NEAREST):
         raise NotImplementedError(f"expected bilinear or nearest sampling, got mode {mode}")
     sizes = x.shape[:1:-1]

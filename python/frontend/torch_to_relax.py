@@ -168,7 +168,8 @@ class _Function:
         what = f"argument '{ir.StringAttr(name).value}'" if name else f"argument {index}"
         shape = tensor_shape(argument.type)
         if shape is None:
-            raise RelaxError(f"{what}: expected a value tensor, got {argument.type}", self.source.location)
+            got = "a sparse one" if "sparse_tensor" in str(argument.type) else argument.type
+            raise RelaxError(f"{what}: expected a dense tensor, got {got}", self.source.location)
         try:
             info = self.values.declared(argument)
             assert info is not None

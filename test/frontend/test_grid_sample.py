@@ -57,3 +57,17 @@ def test_three_dimensions():
 def pad(grid: torch.Tensor) -> np.ndarray:
     """A grid of the size that was exported."""
     return np.pad(grid.numpy(), ((0, 0), (0, 5), (0, 5), (0, 0)))
+
+
+def test_narrow_floats_have_places_of_f32():
+    class Both(torch.nn.Module):
+        def forward(self, x: torch.Tensor, grid: torch.Tensor, y: torch.Tensor, there: torch.Tensor) -> list[torch.Tensor]:
+            return [grid_sample(x, grid, align_corners=False), grid_sample(y, there, align_corners=False)]
+
+    torch.manual_seed(0)
+    tensors = torch.randn(2, 3, 40, 50), torch.rand(2, 7, 8, 2) * 2 - 1, torch.randn(1, 2, 9, 50, 6), torch.rand(1, 3, 4, 5, 3)
+    inputs = tuple(t.bfloat16() for t in tensors)
+    module = rx.from_torch(torch.export.export(Both(), inputs))
+    wanted = Both()(*(t.float() for t in inputs))
+    for got, exact in zip(rx.compile(module)(*inputs), wanted, strict=True):
+        torch.testing.assert_close(got.float(), exact, rtol=1e-2, atol=1e-2)

@@ -222,6 +222,30 @@ def _unbind(op: TorchOp) -> list[ir.Value | None]:
     return [squeeze(slice_axis(x, axis, i, i + 1), axis) for i in range(size)]
 
 
+#: No model splits into more parts of a symbolic size.
+_MOST_PARTS = 64
+
+
+def _equal_parts(op: TorchOp, size: Dim, wanted: Dim) -> list[Dim]:
+    """The sizes of parts of one symbolic size, such as two of ``h`` for ``2 * h``.
+
+    Args:
+        op: the operator.
+        size: of the whole.
+        wanted: how many parts (chunk), or the size of each.
+
+    Raises:
+        RelaxError: how many parts there are is not known.
+    """
+    if isinstance(size, Expr) and wanted is not None:
+        is_chunk = op.key == "aten.chunk"
+        for count in [wanted] if is_chunk and isinstance(wanted, int) else range(1, _MOST_PARTS):
+            part = size // count if is_chunk else wanted
+            if part * count == size:
+                return [part] * count
+    raise RelaxError(f"expected to split a dimension of known size, got {size}")
+
+
 @handles("aten.split.Tensor", "aten.split_with_sizes", "aten.chunk")
 def _split(op: TorchOp) -> list[ir.Value | None]:
     x = op.tensor(0)
@@ -231,6 +255,6 @@ def _split(op: TorchOp) -> list[ir.Value | None]:
     if isinstance(wanted, list):
         return list(cut(x, axis, wanted))
     if not isinstance(size, int) or not isinstance(wanted, int):
-        raise RelaxError(f"expected to split a dimension of known size, got {size}")
+        return list(cut(x, axis, _equal_parts(op, size, wanted)))
     part = -(-size // wanted) if op.key == "aten.chunk" else wanted
     return list(cut(x, axis, [min(part, size - i) for i in range(0, size, part)] if part and size else [size]))
