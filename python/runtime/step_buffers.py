@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
+from typing import NamedTuple
 
 from .scratch import Scratch
 
@@ -14,21 +15,37 @@ __all__ = ["Need", "StepBuffers", "WriteBehind"]
 _BEHIND_BYTES = 1 << 20
 
 
-#: Bytes for raw weights, to work in, for results, and for those of the step before, which are written meanwhile.
-Need = tuple[int, int, int, int]
+class Need(NamedTuple):
+    """Bytes that a step takes.
+
+    Attributes:
+        weights: raw weights, or those of a block.
+        arena: to work in.
+        results: what it makes.
+        written: results of the step before, which are written meanwhile.
+        helpers: blocks of the threads beside the one that has all this, and what they work in.
+    """
+
+    weights: int
+    arena: int
+    results: int
+    written: int = 0
+    helpers: int = 0
 
 
 class StepBuffers:
-    """The memory that the steps of one thread share: one buffer for raw weights, one to work in, two for results.
+    """The memory that the steps of one thread share: for raw weights, to work in, two for results, and those of its helpers.
 
     Attributes:
         used: bytes of each that steps have used; no others take memory.
+        helpers: for raw weights and to work in, of each helper.
     """
 
     def __init__(self, limit: int):
         """Takes the most bytes that all may have together."""
         self.weights, self.arena, self.results, self._others = Scratch(), Scratch(), Scratch(), Scratch()
-        self.used = (0, 0, 0, 0)
+        self.helpers: list[tuple[Scratch, Scratch]] = []
+        self.used = Need(0, 0, 0)
         self._limit = limit
 
     def can_have(self, need: Need, beside: int) -> bool:
@@ -46,18 +63,23 @@ class StepBuffers:
             The bytes that the buffers then take.
         """
         used = list(map(max, self.used, need))
-        for i, buffer in enumerate((self.weights, self.arena, self.results, self._others)):
+        frees = (self.weights.free, self.arena.free, self.results.free, self._others.free, self.helpers.clear)
+        for i, free in enumerate(frees):
             if used[i] > need[i] and sum(used) + beside > self._limit:
-                buffer.free()
+                free()
                 used[i] = need[i]
-        self.used = (used[0], used[1], used[2], used[3])
+        self.used = Need(*used)
         return sum(used)
 
     def swap(self) -> None:
         """Makes the other buffer that for results, as this one is still written from."""
         self.results, self._others = self._others, self.results
-        weights, arena, results, others = self.used
-        self.used = (weights, arena, others, results)
+        self.used = self.used._replace(results=self.used.written, written=self.used.results)
+
+    def helpers_of(self, count: int) -> list[tuple[Scratch, Scratch]]:
+        """The memory of so many helpers."""
+        self.helpers += [(Scratch(), Scratch()) for _ in range(count - len(self.helpers))]
+        return self.helpers[:count]
 
 
 class WriteBehind:

@@ -20,10 +20,12 @@ from typing import Any
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_steps import StepSpec
 from ..weights.arrays import Array, address
+from .block_calls import BlockReads, Helpers, Invoke, WholeInputs, run_blocks
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
 from .memory_plan import MemoryPlan, StepCall, StepRun, plan_memory, runs_of
-from .raw_weights import Piece, RawWeights, part_spec
+from .raw_weights import Piece, RawWeights
+from .scratch import Scratch
 from .sinks import FileSink, Sink, buffer_arrays
 from .step_buffers import Need, StepBuffers, WriteBehind
 from .threads import alone, work_alone
@@ -81,22 +83,13 @@ class _Writing:
     completes: StepSpec | None
 
 
-class _BlockReads:
-    """The raw weights of one call of a run after another, in memory that they share; those that all take are read once."""
+@dataclass(frozen=True)
+class _Own:
+    """What a thread that runs steps has for itself."""
 
-    def __init__(self, run: StepRun, source: RawWeights, buffers: StepBuffers):
-        self._run, self._source = run, source
-        specs = [part_spec(s, p) for s, p in zip(run.gets, run.block(0), strict=True)]
-        self._places = buffer_arrays(specs, buffers.weights)
-        self._whole = {i: self._get(i, run.pieces[i]) for i, cut in enumerate(run.cuts) if cut is None}
-
-    def __call__(self, index: int) -> list[Array]:
-        pieces = self._run.block(index)
-        return [self._whole[i] if i in self._whole else self._get(i, piece) for i, piece in enumerate(pieces)]
-
-    def _get(self, i: int, piece: Piece | None) -> Array:
-        name = self._run.names[i]
-        return as_argument(self._source.get(name, self._places[i], piece), f"weight '{name}'")
+    buffers: StepBuffers
+    behind: WriteBehind
+    helpers: Helpers
 
 
 class StepStream:
@@ -149,9 +142,10 @@ class StepStream:
     def _work(self) -> None:
         buffers = StepBuffers(self._plan.each)
         try:
-            with WriteBehind() as behind:
+            with WriteBehind() as behind, Helpers() as helpers:
+                own = _Own(buffers, behind, helpers)
                 while (step := self._take()) is not None:
-                    self._run_step(step, buffers, behind)
+                    self._run_step(step, own)
         except BaseException:
             self._stopped = True
             raise
@@ -182,14 +176,14 @@ class StepStream:
     def _read_bytes(self, step: StepSpec) -> int:
         return sum(spec.nbytes for spec in step.read_specs(self._manifest.raw_weights))
 
-    def _run_step(self, step: StepSpec, buffers: StepBuffers, behind: WriteBehind) -> None:
+    def _run_step(self, step: StepSpec, own: _Own) -> None:
         self._source.check_unchanged(step.gets)
         parts = self._plan.parts.get(step.sets)
         takers = self._takers(step, parts is not None)
         *others, last = runs_of(self._manifest, step, parts)
         for run in others:
-            self._run(step, run, _Writing(takers, None), (buffers, behind))
-        self._run(step, last, _Writing(takers, step), (buffers, behind))
+            self._run(step, run, _Writing(takers, None), own)
+        self._run(step, last, _Writing(takers, step), own)
 
     def _takers(self, step: StepSpec, is_parted: bool) -> list[Callable[[Array], None]]:
         """What takes the results of a step, or pieces of them."""
@@ -199,83 +193,91 @@ class StepStream:
         put = self._sink.copy if step.symbol is None else self._sink.put
         return [functools.partial(put, name) for name in step.sets]
 
-    def _run(self, step: StepSpec, run: StepRun, writing: _Writing, memory: tuple[StepBuffers, WriteBehind]) -> None:
-        buffers, behind = memory
+    def _run(self, step: StepSpec, run: StepRun, writing: _Writing, own: _Own) -> None:
         if not run.calls:
-            return self._copy(run, writing, buffers, behind)
+            return self._copy(run, writing, own)
         what = f"preparation of {', '.join(step.sets)}"
-        one = alone() if step.parts is not None and step.parts.blocks is not None else contextlib.nullcontext()
-        with one:
-            if self._reads_blocks(run):
-                outputs = self._compute_blocks(run, buffers, behind, what)
-            else:
-                outputs = self._compute_whole(run, buffers, behind, what)
-        self._let_go(writing)
-        behind.put(lambda: self._write(writing, run, outputs), sum(s.nbytes for s in run.sets))
 
-    def _copy(self, run: StepRun, writing: _Writing, buffers: StepBuffers, behind: WriteBehind) -> None:
+        def call(each: StepCall, places: Sequence[int], arena: Scratch) -> None:
+            invoke(self._functions(each.symbol), pointer_array(places), _NO_SYMBOLS, arena, what)
+
+        outputs = self._compute_blocks(run, call, own) if run.cuts else self._compute_whole(run, call, own)
+        self._let_go(writing)
+        own.behind.put(lambda: self._write(writing, run, outputs), sum(s.nbytes for s in run.sets))
+
+    def _copy(self, run: StepRun, writing: _Writing, own: _Own) -> None:
         weights = self._part_bytes(run, run.pieces)
-        self._make_room(buffers, behind, (weights, run.arena_bytes, 0, 0))
+        self._make_room(own, Need(weights, run.arena_bytes, 0))
         with self._timed("read"):
             read = zip(run.names, run.pieces, strict=True)
             arrays = [as_argument(self._source.get(n, None, p), f"weight '{n}'") for n, p in read]
         self._let_go(writing)
-        behind.put(lambda: self._write(writing, run, arrays), weights, held=weights)
+        own.behind.put(lambda: self._write(writing, run, arrays), weights, held=weights)
 
-    def _compute_whole(self, run: StepRun, buffers: StepBuffers, behind: WriteBehind, what: str) -> list[Array]:
+    def _compute_whole(self, run: StepRun, call: Invoke, own: _Own) -> list[Array]:
         """The results of a run whose weights are read before its calls; what is written meanwhile lies where these go."""
         weights, results = self._part_bytes(run, run.pieces), self._sink.buffer_bytes(run.sets)
-        self._make_room(buffers, behind, (weights, run.arena_bytes, results, 0))
+        self._make_room(own, Need(weights, run.arena_bytes, results))
         with self._timed("read"):
-            inputs = self._inputs(run, buffers)
-        behind.wait()
-        outputs = self._sink.outputs(run.sets, buffers.results)
+            inputs = self._inputs(run, own.buffers)
+        own.behind.wait()
+        outputs = self._sink.outputs(run.sets, own.buffers.results)
         places = [address(a) for a in (*inputs, *outputs)]
         with self._timed("compute"):
-            for call in run.calls:
-                self._call(call, [place + offset for place, offset in zip(places, call.offsets, strict=True)], buffers, what)
+            for each in run.calls:
+                call(each, [place + offset for place, offset in zip(places, each.offsets, strict=True)], own.buffers.arena)
         return outputs
 
-    def _reads_blocks(self, run: StepRun) -> bool:
-        cut = [name for name, cut in zip(run.names, run.cuts, strict=False) if cut is not None]
-        return len(run.calls) > 1 and bool(cut) and all(map(self._source.reads_ranges, cut))
+    def _compute_blocks(self, run: StepRun, call: Invoke, own: _Own) -> list[Array]:
+        """The results of a run in blocks, which threads share.
 
-    def _compute_blocks(self, run: StepRun, buffers: StepBuffers, behind: WriteBehind, what: str) -> list[Array]:
-        """The results of a run whose calls each read their range of the weights, which then is in the processor's cache.
-
-        The memory that this leaves takes the results of the run before, while they are written.
+        Where each reads its range of the weights itself, the memory that this leaves takes the results of the run before, while
+        they are written.
         """
-        first, results = run.block(0), self._sink.buffer_bytes(run.sets)
-        need = (self._part_bytes(run, first), run.arena_bytes, results, results)
-        if buffers.can_have(need, behind.held):
-            self._make_room(buffers, behind, need)
+        reads = all(self._source.reads_ranges(n) for n, cut in zip(run.names, run.cuts, strict=True) if cut is not None)
+        need = self._need_of_blocks(run, reads, own)
+        self._make_room(own, need)
+        buffers, source = own.buffers, self._source
+        others = buffers.helpers_of(need.helpers // max(1, self._bytes_of_helper(run, reads)))
+        arenas = [buffers.arena, *(arena for _, arena in others)]
+        if reads:
+            first = BlockReads(run, source, buffers.weights)
+            inputs = [first, *(BlockReads(run, source, memory, first) for memory, _ in others)]
+        else:
+            with self._timed("read"):
+                arrays = self._inputs(run, buffers)
+            inputs = [WholeInputs(run, arrays)] * len(arenas)
+        if need.written:
             buffers.swap()
         else:
-            behind.wait()
-            self._make_room(buffers, behind, (*need[:3], 0))
+            own.behind.wait()
         outputs = self._sink.outputs(run.sets, buffers.results)
-        made = [address(a) for a in outputs]
-        read = _BlockReads(run, self._source, buffers)
-        times, clock = PrepareTimes(), time.perf_counter
-        for i, call in enumerate(run.calls):
-            begun = clock()
-            inputs = read(i)
-            done = clock()
-            offsets = call.offsets[len(inputs) :]
-            places = [address(a) for a in inputs] + [place + offset for place, offset in zip(made, offsets, strict=True)]
-            self._call(call, places, buffers, what)
-            times.read, times.compute = times.read + done - begun, times.compute + clock() - done
+        with alone():
+            read, computed = run_blocks(run, inputs, arenas, outputs, call, own.helpers)
         with self._lock:
-            self.times.read, self.times.compute = self.times.read + times.read, self.times.compute + times.compute
+            self.times.read, self.times.compute = self.times.read + read, self.times.compute + computed
         return outputs
 
-    def _call(self, call: StepCall, places: Sequence[int], buffers: StepBuffers, what: str) -> None:
-        invoke(self._functions(call.symbol), pointer_array(places), _NO_SYMBOLS, buffers.arena, what)
+    def _need_of_blocks(self, run: StepRun, reads: bool, own: _Own) -> Need:
+        """What a run in blocks takes, with as many helpers as there are threads for, and room."""
+        weights, results = self._part_bytes(run, run.block(0) if reads else run.pieces), self._sink.buffer_bytes(run.sets)
+        held, each, buffers = own.behind.held, self._bytes_of_helper(run, reads), own.buffers
+        need = Need(weights, run.arena_bytes, results, results if reads else 0)
+        if not buffers.can_have(need, held):
+            need = need._replace(written=0)
+        threads = self._functions(run.calls[0].symbol).library.team.size
+        helpers = max(0, min(threads, len(run.calls)) - 1)
+        while helpers and not buffers.can_have(need._replace(helpers=helpers * each), held):
+            helpers -= 1
+        return need._replace(helpers=helpers * each)
 
-    def _make_room(self, buffers: StepBuffers, behind: WriteBehind, need: Need) -> None:
-        if not buffers.has_room(need, behind.held):
-            behind.wait()
-        self._hold(buffers.make_room(need, behind.held) + behind.held)
+    def _bytes_of_helper(self, run: StepRun, reads: bool) -> int:
+        return max(1, run.arena_bytes + (self._part_bytes(run, run.block(0)) if reads else 0))
+
+    def _make_room(self, own: _Own, need: Need) -> None:
+        if not own.buffers.has_room(need, own.behind.held):
+            own.behind.wait()
+        self._hold(own.buffers.make_room(need, own.behind.held) + own.behind.held)
 
     def _part_bytes(self, run: StepRun, pieces: Sequence[Piece | None]) -> int:
         return sum(self._source.part_bytes(n, p) for n, p in dict(zip(run.names, pieces, strict=True)).items())

@@ -94,6 +94,11 @@ class Team:
         self._runtime = runtime
         self.count = num_threads() if runtime is not None else None
 
+    @property
+    def size(self) -> int:
+        """How many threads work for a call from this thread."""
+        return 1 if told.alone else self.count or default_threads()
+
     def gather(self) -> None:
         """Makes the calling thread's next call use that many. OpenMP keeps the number per calling thread."""
         if self._runtime is None or told.count in (self.count, _ALONE):

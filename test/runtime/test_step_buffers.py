@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from relaxir.runtime.step_buffers import StepBuffers, WriteBehind
+from relaxir.runtime.step_buffers import Need, StepBuffers, WriteBehind
 
 LARGE = 1 << 20
 
@@ -66,23 +66,23 @@ def test_another_error_goes_before_that_of_writing() -> None:
 
 def test_buffers_keep_what_fits_and_free_what_would_exceed_the_limit() -> None:
     buffers = StepBuffers(100)
-    assert buffers.make_room((10, 80, 10, 0), beside=0) == 100
-    assert not buffers.has_room((10, 10, 80, 0), beside=0)
-    assert buffers.make_room((10, 10, 80, 0), beside=0) == 100
-    assert buffers.has_room((10, 10, 10, 0), beside=0)
-    assert not buffers.has_room((10, 10, 10, 0), beside=1)
-    assert buffers.make_room((10, 10, 10, 0), beside=0) == 100
+    assert buffers.make_room(Need(10, 80, 10, 0), beside=0) == 100
+    assert not buffers.has_room(Need(10, 10, 80, 0), beside=0)
+    assert buffers.make_room(Need(10, 10, 80, 0), beside=0) == 100
+    assert buffers.has_room(Need(10, 10, 10, 0), beside=0)
+    assert not buffers.has_room(Need(10, 10, 10, 0), beside=1)
+    assert buffers.make_room(Need(10, 10, 10, 0), beside=0) == 100
 
 
 def test_results_that_are_written_have_a_buffer_beside_those_that_are_made() -> None:
     buffers = StepBuffers(100)
-    assert not buffers.can_have((20, 20, 30, 30), beside=1)
-    assert buffers.make_room((20, 20, 30, 30), beside=0) == 100
+    assert not buffers.can_have(Need(20, 20, 30, 30), beside=1)
+    assert buffers.make_room(Need(20, 20, 30, 30), beside=0) == 100
     first = buffers.results
     buffers.swap()
     assert buffers.results is not first
     buffers.swap()
     assert buffers.results is first
-    assert buffers.make_room((20, 20, 60, 0), beside=0) == 100
+    assert buffers.make_room(Need(20, 20, 60, 0), beside=0) == 100
     buffers.swap()
-    assert buffers.used == (20, 20, 0, 60)
+    assert buffers.used == Need(20, 20, 0, 60)
