@@ -15,7 +15,7 @@ from math import prod
 from ..dialect.errors import RelaxError
 from ..weights.arrays import Array, ArraySpec, aligned_empty
 from ..weights.source import DerivedSource, Ranges
-from .sources import WeightSource
+from .sources import BytesReader, WeightSource
 
 __all__ = ["JoinedExperts", "JoinedWeight", "joined_weight"]
 
@@ -170,6 +170,10 @@ class JoinedExperts(DerivedSource):
     def reads_together(self, name: str) -> bool:
         """Whether :meth:`read_pieces` can be called for a tensor."""
         return name not in self._joined and self._stored.reads_together(name)
+
+    def bytes_reader(self, name: str) -> BytesReader | None:
+        """As :meth:`.sources.StoredSource.bytes_reader`."""
+        return None if name in self._joined else self._stored.bytes_reader(name)
 
     def read_pieces(self, name: str, axis: int, ranges: Ranges, place: Array) -> Array:
         """As :meth:`.sources.StoredSource.read_pieces`."""

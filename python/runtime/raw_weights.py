@@ -29,7 +29,7 @@ from ..weights.model_buffers import computed_buffer
 from ..weights.source import ranges_of
 from .joined_experts import JoinedExperts, JoinedWeight, joined_weight
 from .names import Rename, near_names, other_name, prefix_hint, rename_rules, renamed
-from .sources import WeightSource, problems_text, spec_problem
+from .sources import BytesReader, WeightSource, problems_text, spec_problem
 
 __all__ = ["Piece", "RawWeights", "known_value", "part_spec"]
 
@@ -196,6 +196,14 @@ class RawWeights:
         found = self._found[name]
         return found is not None and self._source.reads_together(found)
 
+    def bytes_reader(self, name: str) -> BytesReader | None:
+        """What fills memory with a weight's bytes from one of them on, which :meth:`check_finite` is to see then; None where
+        :meth:`get` does more than read.
+        """
+        found = self._found[name]
+        as_stored = found is not None and name not in self._changed and self._specs[name].cut is None
+        return self._source.bytes_reader(found) if as_stored and found is not None and not self._source.is_lazy else None
+
     def get(self, name: str, place: Array | None = None, piece: Piece | None = None) -> Array:
         """A weight as its spec says, or a piece of it; in the memory of ``place``, an array like it, if it is read as stored.
 
@@ -208,7 +216,7 @@ class RawWeights:
             value = known_value(spec) if spec.value is not None else self._part(spec, self._computed[name])
             return value if piece is None else ranges_of(value, {axis: [(begin, end)] for axis, begin, end in piece.along})
         array = self._read(spec, found, place, piece)
-        self._check_finite(name, array)
+        self.check_finite(name, array)
         wanted = WeightSpec(name, part_spec(spec.array, piece))
         if array.dtype == spec.array.dtype and array.shape == wanted.array.shape:
             return array
@@ -340,7 +348,8 @@ class RawWeights:
         self._changed[name] = (dtype, wanted)
         return True
 
-    def _check_finite(self, name: str, array: Array) -> None:
+    def check_finite(self, name: str, array: Array) -> None:
+        """Notes a weight that has a NaN or an infinity. Raises RelaxError where it is to be quantized."""
         if not has_nonfinite(array):
             return
         if name in self._quantized:

@@ -6,7 +6,7 @@ import itertools
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -20,8 +20,8 @@ from ..weights.safetensors import Checkpoint
 from ..weights.source import DecodingSource, Ranges, TensorSource, ranges_of, read_all, read_part, reads_parts
 
 __all__ = [
-    "AGAIN", "CURRENT_FORMAT", "FILE_FORMAT", "FINGERPRINT", "WRITTEN_BY", "MappingSource", "PreparedWeights", "StoredSource",
-    "WeightSource", "open_source", "problems_text", "spec_problem", "weight_problems",
+    "AGAIN", "CURRENT_FORMAT", "FILE_FORMAT", "FINGERPRINT", "WRITTEN_BY", "BytesReader", "MappingSource", "PreparedWeights",
+    "StoredSource", "WeightSource", "open_source", "problems_text", "spec_problem", "weight_problems",
 ]  # fmt: skip
 
 #: What to do about prepared weights that are not right.
@@ -34,6 +34,9 @@ FILE_FORMAT, CURRENT_FORMAT = "relaxir.format", "1"
 #: The metadata key of the relaxir that wrote a prepared file.
 WRITTEN_BY = "relaxir.version"
 
+
+#: Fills memory with bytes from one of them on.
+BytesReader = Callable[[int, memoryview], None]
 
 #: Weights that ``repr`` shows.
 _SHOWN = 4
@@ -144,6 +147,10 @@ class StoredSource:
         """Neighbouring pieces of a tensor, in ``place``: all of one behind all of the other."""
         cast("Checkpoint", self._tensors).read_pieces(name, axis, ranges, place)
         return place
+
+    def bytes_reader(self, name: str) -> BytesReader | None:
+        """What fills memory with a tensor's bytes from one of them on; None where they are not stored as they are."""
+        return self._tensors.bytes_reader(name) if isinstance(self._tensors, Checkpoint) else None
 
     def beside(self, name: str, ranges: Mapping[int, Ranges] | None = None) -> int:
         """Memory that a tensor, or a part of it, takes beside its array while it is read: what it is decoded from."""
@@ -272,6 +279,11 @@ class MappingSource:
     def read_pieces(self, name: str, axis: int, ranges: Ranges, place: Array) -> Array:
         """Not to be called."""
         raise NotImplementedError(name, axis, ranges, place)
+
+    def bytes_reader(self, name: str) -> BytesReader | None:
+        """None: arrays are there."""
+        del name
+        return None
 
     def beside(self, name: str, ranges: Mapping[int, Ranges] | None = None) -> int:
         """None: arrays are as they are."""

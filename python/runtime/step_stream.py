@@ -197,9 +197,10 @@ class StepStream:
         if not run.calls:
             return self._copy(run, writing, own)
         what = f"preparation of {', '.join(step.sets)}"
+        functions = {symbol: self._functions(symbol) for symbol in dict.fromkeys(call.symbol for call in run.calls)}
 
         def call(each: StepCall, places: Sequence[int], arena: Scratch) -> None:
-            invoke(self._functions(each.symbol), pointer_array(places), _NO_SYMBOLS, arena, what)
+            invoke(functions[each.symbol], pointer_array(places), _NO_SYMBOLS, arena, what)
 
         outputs = self._compute_blocks(run, call, own) if run.cuts else self._compute_whole(run, call, own)
         self._let_go(writing)

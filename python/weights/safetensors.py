@@ -194,6 +194,11 @@ class Checkpoint:
             done += rows * count
         file.read_rows(entry.begin + ranges[0][0] * line, spec.shape[axis] * line, pieces, name)
 
+    def bytes_reader(self, name: str) -> Callable[[int, memoryview], None]:
+        """What fills memory with a tensor's bytes from one of them on; raises RelaxError when these cannot be read."""
+        file, entry = self._find(name)
+        return lambda begin, memory: file.read(entry.begin + begin, memory, name)
+
     def prefetch(self, name: str) -> None:
         """Starts reading a tensor into the page cache; takes no memory of the process."""
         file, entry = self._find(name)

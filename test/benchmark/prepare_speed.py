@@ -1,10 +1,12 @@
 """``prepare`` beside ``cp`` of the same bytes and beside scripts in NumPy and torch, through the same disk, in turns.
 
-``python test/benchmark/prepare_speed.py [--gib 4,8] [--rounds 5] [--cases f32,bf16,int4] [--only prepare,cp] [--folder DIR]``
+``python test/benchmark/prepare_speed.py [--gib 4] [--rounds 3] [--cases f32,bf16,int4] [--only prepare,floor] [--folder DIR]``
 writes synthetic checkpoints of equal matrices, prepares them (f32 to packed f32, bf16 to packed bf16, f32 to packed int4), and
-prints for a warm and a cold page cache the median seconds of each, and how many times as fast ``prepare`` is; then its peak
-memory beside what it predicted. All of them end with ``fsync``. Where less is written than read, ``cp`` copies as much as is
-written, and the rest is read. That the scripts write the same bytes is checked first.
+prints for a warm and a cold page cache the median seconds of each, the least and the most, how many times as fast ``prepare``
+is, and how many times as long it takes as the floor: moving these bytes with nothing computed (``prepare_floor.py``). Where
+another run is less than 3 times the floor, nothing on this machine is 3 times as fast. Then its peak memory beside what it
+predicted. All of them end with ``fsync``. Where less is written than read, ``cp`` copies as much as is written, and the rest is
+read. That the scripts write the same bytes is checked first. Each case says how long it took as a whole.
 
 Takes three times ``--gib`` on the disk, which is looked at first, and removes it. A cold file has no page in the cache, by
 ``mincore``.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import hashlib
 import json
 import mmap
@@ -32,13 +35,16 @@ import numpy as np
 
 HERE = Path(__file__).parent
 CASES = {"f32": ("f32", None), "bf16": ("bf16", None), "int4": ("f32", "int4")}
-RUNS = ("prepare", "cp", "numpy", "torch")
+RUNS = ("prepare", "floor", "cp", "numpy", "torch")
 
 #: What is on the disk at once, in checkpoints: raw, what ``cp`` copies, what is written, and some room.
 _COPIES = 3.1
 
 #: What a preparation may take beyond its prediction: allocator, Python's objects, libraries loaded meanwhile.
 SLACK = 64 << 20
+
+#: Different matrices of a checkpoint: random numbers take longer to make than all else that is measured.
+_DIFFERENT = 8
 
 
 @dataclass
@@ -67,11 +73,11 @@ class Case:
         kind = np.dtype(ml_dtypes.bfloat16 if dtype == "bf16" else np.float32)
         rng = np.random.default_rng(0)
 
-        def made() -> object:
-            return rng.standard_normal((self.side, self.side), np.float32).astype(kind)
-
-        spec = ArraySpec(kind, (self.side, self.side))
-        write_safetensors(self.path("raw"), {f"layer{i:05}": LazyTensor(spec, made) for i in range(self.matrices)})
+        shape, different = (self.side, self.side), min(self.matrices, _DIFFERENT)
+        made = [rng.standard_normal(shape, np.float32).astype(kind) for _ in range(different)]
+        names, spec = [f"layer{i:05}" for i in range(self.matrices)], ArraySpec(kind, shape)
+        lazy = [LazyTensor(spec, functools.partial(made.__getitem__, i)) for i in range(different)]
+        write_safetensors(self.path("raw"), {name: lazy[i % different] for i, name in enumerate(names)})
         builder = rx.Builder()
         with builder.function("main"):
             x = builder.input("x", ("n", self.side), dtype)
@@ -97,7 +103,11 @@ class Case:
 
     def _child(self, what: str, raw: Path, out: Path) -> dict[str, float]:
         mine = ["prepare_measure.py", str(self.path("relax")), str(raw), str(out), str(self.jobs)]
-        script, *arguments = mine if what == "prepare" else ["prepare_rivals.py", what, self.name, str(raw), str(out)]
+        others = {
+            "prepare": mine,
+            "floor": ["prepare_floor.py", str(raw), str(out), str(self.written)],
+        }
+        script, *arguments = others.get(what, ["prepare_rivals.py", what, self.name, str(raw), str(out)])
         command = [sys.executable, str(HERE / script), *arguments]
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
@@ -223,20 +233,24 @@ def report(case: Case, runs: list[str]) -> None:
         f"{case.name}: {case.matrices} matrices of {case.side} x {case.side}, {read / 2**30:.2f} to {written / 2**30:.2f} GiB"
     )
     for cache in ("warm", "cold"):
-        mine = case.seconds["prepare", cache]
         for what in runs:
             taken = case.seconds[what, cache]
-            ratios = [other / own for own, other in zip(mine, taken, strict=True)]
             moved = f"{(read + written) / median(taken) / 1e9:5.2f} GB/s moved"
             cpu = f", {median(case.processor[what]):.2f} s of processor" if what in case.processor else ""
-            times = (
-                ""
-                if what == "prepare"
-                else f"; prepare {median(ratios):.2f} times as fast ({min(ratios):.2f} to {max(ratios):.2f})"
-            )
-            print(f"  {cache} {what:8} {median(taken):7.2f} s, {moved}{cpu}{times}")
+            spread = f"{median(taken):7.2f} s ({min(taken):.2f} to {max(taken):.2f})"
+            print(f"  {cache} {what:8} {spread}, {moved}{cpu}{_compared(case, what, cache)}")
     above = case.peak - case.predicted
     print(f"  peak memory {case.peak / 2**20:.1f} MiB, predicted {case.predicted / 2**20:.1f} MiB: {above / 2**20:+.1f} MiB")
+
+
+def _compared(case: Case, what: str, cache: str) -> str:
+    """How a run stands to ``prepare``, and to the floor where that was measured; each by the median of the rounds."""
+    taken, mine, least = (case.seconds.get((name, cache), []) for name in (what, "prepare", "floor"))
+    ratios = [other / own for own, other in zip(mine, taken, strict=True)]
+    times = f"; prepare {median(ratios):.2f} times as fast ({min(ratios):.2f} to {max(ratios):.2f})"
+    above = [own / other for own, other in zip(taken, least, strict=False)]
+    floor = f"; {median(above):.2f} times the floor" if above and what != "floor" else ""
+    return (times if what not in ("prepare", "floor") else "") + floor
 
 
 def case_holds(name: str, gib: float, runs: list[str], options: argparse.Namespace) -> bool:
@@ -244,19 +258,20 @@ def case_holds(name: str, gib: float, runs: list[str], options: argparse.Namespa
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         itemsize = 2 if CASES[name][0] == "bf16" else 4
         matrices = max(1, round(gib * 2**30 / itemsize / options.side**2))
-        case = Case(name, Path(folder), matrices, options.side, options.jobs)
+        case, began = Case(name, Path(folder), matrices, options.side, options.jobs), time.perf_counter()
         measure(case, runs, options.rounds, not options.no_check)
         report(case, runs)
+        print(f"  measured in {time.perf_counter() - began:.0f} s", flush=True)
         return case.peak <= case.predicted + SLACK
 
 
 def main() -> int:
     """Measures; the exit code is 1 when memory was more than predicted and 64 MiB."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gib", default="4,8", help="sizes of checkpoints")
+    parser.add_argument("--gib", default="4", help="sizes of checkpoints")
     parser.add_argument("--side", type=int, default=2048, help="rows and columns of each matrix")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1, help="of prepare, whose steps use all cores by themselves")
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--only", default=",".join(RUNS), help="runs to make; prepare is always one of them")
     parser.add_argument("--no-check", action="store_true", help="not to compare what the scripts write")

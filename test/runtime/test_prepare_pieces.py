@@ -6,6 +6,7 @@ import copy
 import functools
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -128,18 +129,27 @@ def test_blocks_of_a_file_are_read_one_by_one(
     raw = {name: array.astype(kind) for name, array in values(executable).items()}
     write_safetensors(tmp_path / "raw", raw)
     pieces: list[tuple[int, int]] = []
-    read_part = Checkpoint.read_part
+    read_part, bytes_reader, row = Checkpoint.read_part, Checkpoint.bytes_reader, 64 * np.dtype(kind).itemsize
 
-    def watched(self: Checkpoint, name: str, ranges: dict[int, list[tuple[int, int]]], place: Any = None) -> Any:
+    def parts(self: Checkpoint, name: str, ranges: dict[int, list[tuple[int, int]]], place: Any = None) -> Any:
         pieces.extend(ranges[0] if name == "w" else [])
         return read_part(self, name, ranges, place)
 
-    monkeypatch.setattr(Checkpoint, "read_part", watched)
+    def reader(self: Checkpoint, name: str) -> Any:
+        def read(begin: int, memory: memoryview) -> None:
+            pieces.extend([(begin // row, (begin + len(memory)) // row)] if name == "w" else [])
+            bytes_reader(self, name)(begin, memory)
+
+        return read
+
+    monkeypatch.setattr(Checkpoint, "read_part", parts)
+    monkeypatch.setattr(Checkpoint, "bytes_reader", reader)
     mapped = executable.prepare(raw, tmp_path / "mapped")
     assert not pieces
     read = executable.prepare(tmp_path / "raw", tmp_path / "read")
     assert same(tmp_path / "mapped", tmp_path / "read")
     assert len(pieces) > 2
+    pieces.sort()
     assert [end for _, end in pieces[:-1]] == [begin for begin, _ in pieces[1:]]
     assert (pieces[0][0], pieces[-1][1]) == (0, n)
     assert read.peak_bytes <= read.predicted_peak_bytes
@@ -148,6 +158,28 @@ def test_blocks_of_a_file_are_read_one_by_one(
     assert executable.prepare(tmp_path / "raw", tmp_path / "less", memory_limit=limit).peak_bytes <= limit
     assert same(tmp_path / "less", tmp_path / "read")
     assert mapped.predicted_peak_bytes >= limit
+
+
+def test_an_error_of_one_block_ends_those_of_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    executable = rx.compile(layer(64, 1600, True), weights="int4")
+    executable.threads = 3
+    raw = values(executable)
+    raw["w"][800, 5] = np.nan
+    write_safetensors(tmp_path / "raw", raw)
+    with pytest.raises(RelaxError, match="weight 'w': expected finite numbers to quantize, got NaN or infinity"):
+        executable.prepare(tmp_path / "raw", tmp_path / "out")
+    assert not [t for t in threading.enumerate() if t.name.startswith("relaxir-blocks")]
+
+
+def test_threads_share_blocks_and_make_the_same_bytes(tmp_path: Path) -> None:
+    executable = rx.compile(layer(64, 1600, True), weights="int4")
+    raw = values(executable)
+    write_safetensors(tmp_path / "raw", raw)
+    for threads in (1, 3):
+        executable.threads = threads
+        executable.prepare(tmp_path / "raw", tmp_path / f"file{threads}")
+        executable.prepare(raw, tmp_path / f"mapped{threads}")
+    assert all(same(tmp_path / "file1", tmp_path / other) for other in ("file3", "mapped1", "mapped3"))
 
 
 def least(executable: rx.Executable, raw: object, path: Path, **options: Any) -> int:
