@@ -143,7 +143,7 @@ def _runs(parts: PartsSpec, whole: StepRun) -> Iterator[StepRun]:
     for begin in range(0, parts.count, blocks):
         end = min(begin + blocks, parts.count)
         read, made = _pieces(whole.gets, parts.gets, begin, end), _pieces(whole.sets, parts.sets, begin, end)
-        cuts = () if any(p is not None and p.each for p in read) else parts.gets
+        cuts = () if parts.blocks is None or _lies_across(parts, whole.gets) else parts.gets
         yield replace(
             whole,
             calls=_calls(parts, whole.gets, whole.sets, begin, end),
@@ -153,6 +153,12 @@ def _runs(parts: PartsSpec, whole: StepRun) -> Iterator[StepRun]:
             arena_bytes=parts.arena_bytes,
             cuts=cuts,
         )
+
+
+def _lies_across(parts: PartsSpec, specs: Sequence[ArraySpec]) -> bool:
+    """Whether a piece of a weight is more than one range of its bytes."""
+    places = zip(parts.gets, specs, strict=True)
+    return any(place is not None and math.prod(spec.shape[: place[0]]) > 1 for place, spec in places)
 
 
 def _runs_of_segment(segment: SegmentSpec, whole: StepRun) -> Iterator[StepRun]:
