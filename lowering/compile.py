@@ -39,6 +39,7 @@ def compile_module(
         RelaxError: a function cannot be compiled, with the location of the op that is to blame.
     """
     refuse_lowered(module)
+    compiler.as_one_text = listener is not None
     compiler.lower(module, checked)
     manifest = manifest_of(module, compiler)
     return Compiled(compiler.code(module, manifest, listener), manifest)

@@ -39,11 +39,13 @@ class Compiler(ABC):
 
     Attributes:
         kernels: has kernels that were compiled before, and keeps new ones; None where nothing is kept.
+        as_one_text: whether somebody listens to what code is made of, which then is built as a whole.
         groups_rows: whether kernels multiply rows in groups with the matrix of each (``relax.grouped_matmul``); else these are
             products of all rows, which code branches around where a mask keeps nothing of them.
     """
 
     kernels: KernelStore | None = None
+    as_one_text = False
     groups_rows = False
 
     @abstractmethod

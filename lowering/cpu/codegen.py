@@ -6,8 +6,7 @@ import os
 import re
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from . import llvm_worker
 from .llvm_units import MAIN, Unit, units_of
 from .llvm_worker import Machine, Units
 
-__all__ = ["ObjectCode", "assembly", "object_code", "start_processes"]
+__all__ = ["ObjectCode", "UnitQueue", "assembly", "object_code", "safe_text", "start_processes"]
 
 # LLVM 22 makes one instruction of a truncation and a masked store on AVX-512, and forgets the mask: it writes whole vectors
 # (`vpmovdw`). An empty assembler text between the two, which costs nothing, keeps them apart.
@@ -58,13 +57,25 @@ class ObjectCode:
         return archive({f"{i}.o": code for i, code in enumerate([main, *(kernels[name] for name in sorted(kernels))])})
 
 
-def start_processes(kernels: int) -> None:
-    """Starts the processes that will compile so many kernels: they are ready when there is something to compile."""
-    for process in _PROCESSES.first(min(_processors() - 1, kernels // _KERNELS)):
+def start_processes(kernels: int) -> int:
+    """Starts the processes that will compile so many kernels: they are ready when there is something to compile.
+
+    Returns:
+        How many.
+    """
+    started = _PROCESSES.first(min(_processors() - 1, kernels // _KERNELS))
+    for process in started:
         process.start()
+    return len(started)
 
 
-def object_code(text: str, target: Target, store: KernelStore | None = None, elsewhere: Collection[str] = ()) -> ObjectCode:
+def object_code(
+    text: str,
+    target: Target,
+    store: KernelStore | None = None,
+    elsewhere: Collection[str] = (),
+    early: UnitQueue | None = None,
+) -> ObjectCode:
     """The code of what is called from outside, and of kernels.
 
     Args:
@@ -72,21 +83,23 @@ def object_code(text: str, target: Target, store: KernelStore | None = None, els
         target: what to compile for.
         store: has kernels that were compiled before, and keeps new ones.
         elsewhere: names of kernels that are kept elsewhere.
+        early: has kernels of the module that are compiled already.
 
     Raises:
         RelaxError: LLVM refuses the text or the target.
     """
     try:
         own = Units(_machine(target))
-        main, *kernels = units_of(_safe(text, target))
+        main, *kernels = units_of(safe_text(text, target))
         units = [replace(main, text=str(own.with_known_arguments(main.text))), *kernels]
         keys = {u.name: _key(u, target) for u in kernels if store is not None and not set(u.functions) <= set(elsewhere)}
         found = {name: code for name, key in keys.items() if store is not None and (code := store.get(key))}
-        missing = [u for u in units if u.name not in found]
-        for unit, code in zip(missing, _compiled([u.text for u in missing], own, target), strict=True):
-            found[unit.name] = code
-            if store is not None and unit.name in keys:
-                store.put(keys[unit.name], code)
+        queue = early or UnitQueue(target)
+        queue.add({u.name: u.text for u in units if u.name not in found})
+        made = queue.compiled(own)
+        for name in made.keys() & keys.keys() if store is not None else ():
+            store.put(keys[name], made[name])
+        found |= made
     except (RuntimeError, WorkerDeathError) as error:
         raise RelaxError(f"LLVM cannot compile for {target.triple}: {error}") from None
     return ObjectCode(found, {name: u.name for u in kernels for name in u.functions})
@@ -96,7 +109,7 @@ def assembly(text: str, target: Target) -> str:
     """The same code to read."""
     try:
         own = Units(_machine(target))
-        module = own.with_known_arguments(_safe(text, target))
+        module = own.with_known_arguments(safe_text(text, target))
         return own.machine.emit_assembly(own.optimised(str(module)))
     except RuntimeError as error:
         raise RelaxError(f"LLVM cannot compile for {target.triple}: {error}") from None
@@ -110,45 +123,86 @@ def _key(unit: Unit, target: Target) -> str:
     return "\n".join([target.triple, target.cpu, target.features, unit.text])
 
 
-def _safe(text: str, target: Target) -> str:
+def safe_text(text: str, target: Target) -> str:
+    """LLVM IR of which LLVM makes right code."""
     return _stores_apart(text) if target.has("avx512f") else text
 
 
-def _compiled(texts: Sequence[str], own: Units, target: Target) -> list[bytes]:
-    """The code of units: this process and others take the longest that is left, one after the other."""
-    left = deque(sorted(range(len(texts)), key=lambda i: -len(texts[i])))
-    found: dict[int, bytes] = {}
-    errors: list[Exception] = []
-    others = _PROCESSES.first(max(0, min(_processors() - 1, sum(map(len, texts)) // _SHARE, len(texts) - 1)))
-    work = partial(_work, left, texts, found, errors)
-    threads = [threading.Thread(target=work, args=(partial(_elsewhere, process, target),)) for process in others]
-    for thread in threads:
-        thread.start()
-    work(own.object)
-    for thread in threads:
-        thread.join()
-    work(own.object)  # what others had taken when they could not be started
-    if errors:
-        raise errors[0]
-    return [found[i] for i in range(len(texts))]
+class UnitQueue:
+    """Units to compile: this process, when it has nothing else to do, and others take the longest that is left.
 
+    Args:
+        target: what to compile for.
+        processes: how many others there are; None: as many as the text is worth.
+    """
 
-def _work(
-    left: deque[int], texts: Sequence[str], found: dict[int, bytes], errors: list[Exception], compiled: Callable[[str], bytes]
-) -> None:
-    while True:
-        try:
-            i = left.popleft()
-        except IndexError:
-            return
-        try:
-            found[i] = compiled(texts[i])
-        except OSError:  # no other process may be started here
-            left.append(i)
-            return
-        except Exception as error:
-            errors.append(error)
-            left.clear()
+    def __init__(self, target: Target, processes: int | None = None):
+        self._target, self._processes = target, processes
+        self._left: dict[str, str] = {}
+        self._found: dict[str, bytes] = {}
+        self._errors: list[Exception] = []
+        self._threads: list[threading.Thread] = []
+        self._busy: set[WorkerProcess] = set()
+        self._lock = threading.Lock()
+
+    def add(self, texts: Mapping[str, str]) -> None:
+        """Has units compiled, given by name; names that are there already are the same units."""
+        with self._lock:
+            given = self._left | {n: t for n, t in texts.items() if n not in self._found}
+            self._left = dict(sorted(given.items(), key=lambda item: -len(item[1])))
+            idle = [p for p in _PROCESSES.first(self._others()) if p not in self._busy]
+            self._busy.update(idle)
+        threads = [threading.Thread(target=self._serve, args=(process,), daemon=True) for process in idle]
+        self._threads += threads
+        for thread in threads:
+            thread.start()
+
+    def compiled(self, own: Units) -> dict[str, bytes]:
+        """The code of all units, of which this process compiles some.
+
+        Raises:
+            RuntimeError: LLVM refuses one.
+            WorkerDeathError: a process ended over one.
+        """
+        self._work(own.object)
+        for thread in self._threads:
+            thread.join()
+        self._work(own.object)  # what others had taken when they could not be started
+        if self._errors:
+            raise self._errors[0]
+        return self._found
+
+    def _others(self) -> int:
+        if self._processes is not None:
+            return self._processes
+        return max(0, min(_processors() - 1, sum(map(len, self._left.values())) // _SHARE, len(self._left) - 1))
+
+    def _serve(self, process: WorkerProcess) -> None:
+        self._work(partial(_elsewhere, process, self._target), process)
+
+    def _work(self, compiled: Callable[[str], bytes], process: WorkerProcess | None = None) -> None:
+        while (taken := self._taken(process)) is not None:
+            name, text = taken
+            try:
+                self._found[name] = compiled(text)
+            except OSError:  # no other process may be started here
+                with self._lock:
+                    self._left[name] = text
+                return
+            except Exception as error:
+                with self._lock:
+                    self._errors.append(error)
+                    self._left.clear()
+
+    def _taken(self, process: WorkerProcess | None) -> tuple[str, str] | None:
+        """The next unit, None when none is left: a process is idle then."""
+        with self._lock:
+            name = next(iter(self._left), None)
+            if name is not None:
+                return name, self._left.pop(name)
+            if process is not None:
+                self._busy.discard(process)
+            return None
 
 
 def _elsewhere(process: WorkerProcess, target: Target, text: str) -> bytes:

@@ -15,6 +15,7 @@ from ..manifest_specs import TargetSpec
 from ..marks import KERNEL
 from ..target import Target
 from .codegen import assembly, object_code, start_processes
+from .early_kernels import EarlyKernels, build_early
 from .known_kernels import KnownKernels, named_texts
 from .pipeline import building_pipeline, lowering_pipeline, planning_pipeline
 from .translate import translate
@@ -32,6 +33,7 @@ class CpuCompiler(Compiler):
     def __init__(self, target: str, here: Mapping[str, Any]):
         self._name = target
         self.target = Target.parse(target, openmp=bool(here.get("openmp")))
+        self._early: EarlyKernels | None = None
 
     @property
     def key(self) -> str:
@@ -52,7 +54,8 @@ class CpuCompiler(Compiler):
         lower(module, f"{self._target_pass},{planning_pipeline()}")
         if self._known is not None and not checked:  # checked code numbers the accesses of its module
             self._known.link(module)
-        start_processes(sum(KERNEL in f.attributes for f in functions(module)))
+        processes = start_processes(sum(KERNEL in f.attributes for f in functions(module)))
+        self._early = None if checked or self.as_one_text else build_early(module, self.target, processes)
         lower(module, building_pipeline(checked))
 
     def lower_apart(self, module: ir.Operation) -> None:
@@ -64,10 +67,12 @@ class CpuCompiler(Compiler):
         if listener is not None:
             listener("ll", text)
             listener("s", assembly(text, self.target))
-        made = object_code(text, self.target, self.kernels, named_texts(module))
+        early, self._early = self._early, None
+        queue = None if early is None else early.queue
+        made = object_code(text, self.target, self.kernels, named_texts(module), queue)
         if self._known is None:
             return made.archive()
-        self._known.keep(module, made.symbols, made.codes)
+        self._known.keep(module, made.symbols, made.codes, () if early is None else early.kept)
         return made.archive(self._known.codes)
 
     @property

@@ -1,13 +1,14 @@
 """The text of an LLVM module as units that are compiled apart: kernels, each alone, and all that calls them.
 
-A kernel has one text in every module: it is called by a digest of it, its attributes and metadata are counted from 0. So one
-that was compiled for a model is there for the next.
+A kernel has one text in every module: it is called by a digest of it, its constants without names, attributes and metadata are
+counted from 0, and what it calls is declared by name. So one that was compiled for a model is there for the next.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections import deque
 from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass, replace
 
@@ -126,20 +127,25 @@ class _Module:
         """A module of these functions, with what they use; ``own`` for one with the constants that are seen from outside."""
         constants = self._constants_of(definitions, own)
         used = _used(definitions)
-        outside = [n for name, n in self._declared.items() if name in used and name not in self.linked]
-        body = "\n".join([*constants, "", *declared, *outside, "", *definitions])
+        outside = [n for name, n in sorted(self._declared.items()) if name in used and name not in self.linked]
+        # LLVM wants what has no name in the order of its numbers.
+        numbers = {name: str(i) for i, name in enumerate(n for n in constants if n.isdecimal())}
+        lines = [*constants.values(), "", *declared, *outside, "", *definitions]
+        body = "\n".join(_renamed(line, numbers) if numbers else line for line in lines)
         types = [line for name, line in self._types.items() if f"%{name}" in body]
         return "\n".join([*types, self._counted_anew(body)])
 
-    def _constants_of(self, definitions: list[str], own: bool) -> list[str]:
-        seen = {name for name, n in self._constants.items() if own and not re.search(r" = (private|internal) ", n)}
-        pending = [n for n in (*_used(definitions), *seen) if n in self._constants]
+    def _constants_of(self, definitions: list[str], own: bool) -> dict[str, str]:
+        """Those that are needed, by name, in the order in which they are read first."""
+        kept = [name for name, n in self._constants.items() if own and not re.search(r" = (private|internal) ", n)]
+        pending = deque([*_used(definitions), *kept])
+        found: dict[str, str] = {}
         while pending:
-            name = pending.pop()
-            if name not in seen or own:
-                pending += [n for n in _names(self._constants[name]) - seen - {name} if n in self._constants]
-            seen.add(name)
-        return [n for name, n in self._constants.items() if name in seen]
+            name = pending.popleft()
+            if name in self._constants and name not in found:
+                found[name] = self._constants[name]
+                pending += _used([found[name]])
+        return found
 
     def _counted_anew(self, body: str) -> str:
         """With attributes and metadata behind it, in the order in which they are used."""

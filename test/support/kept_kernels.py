@@ -6,21 +6,22 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from relaxir import compiler
 from relaxir.dump import Dump
 from relaxir.lowering.compiler import Compiler
 from relaxir.lowering.cpu import codegen, llvm_worker
+from relaxir.lowering.cpu.codegen import UnitQueue
 from relaxir.lowering.cuda import assemble
 from relaxir.lowering.device import llvm_process
 from relaxir.lowering.device import llvm_worker as device_worker
-from relaxir.lowering.target import Target
 from relaxir.module import Module
 from relaxir.object_cache import CompiledModule, KernelCache, ObjectCache
 
@@ -75,20 +76,25 @@ def _by(folder: Path, compiler: str, *sources: ModuleType) -> KernelCache:
 
 
 def _keep_units(found_before: KernelCache) -> None:
-    compiled = codegen._compiled
+    add, compiled = UnitQueue.add, UnitQueue.compiled
+    new: WeakKeyDictionary[UnitQueue, dict[str, str]] = WeakKeyDictionary()
 
-    def keeping(texts: Sequence[str], own: llvm_worker.Units, target: Target) -> list[bytes]:
-        if not _IS_KEEPING.get():
-            return compiled(texts, own, target)
-        keys = ["\n".join([target.triple, target.cpu, target.features, text]) for text in texts]
-        found = {key: code for key in keys if (code := found_before.get(key)) is not None}
-        missing = [i for i, key in enumerate(keys) if key not in found]
-        for i, code in zip(missing, compiled([texts[i] for i in missing], own, target), strict=True):
-            found_before.put(keys[i], code)
-            found[keys[i]] = code
-        return [found[key] for key in keys]
+    def keeping_add(self: UnitQueue, texts: Mapping[str, str]) -> None:
+        if _IS_KEEPING.get():
+            target = self._target
+            keys = {name: "\n".join([target.triple, target.cpu, target.features, text]) for name, text in texts.items()}
+            found = {name: code for name, key in keys.items() if (code := found_before.get(key)) is not None}
+            self._found.update(found)
+            new.setdefault(self, {}).update((name, key) for name, key in keys.items() if name not in found)
+        add(self, texts)
 
-    codegen._compiled = keeping
+    def keeping_compiled(self: UnitQueue, own: llvm_worker.Units) -> dict[str, bytes]:
+        made = compiled(self, own)
+        for name, key in new.pop(self, {}).items():
+            found_before.put(key, made[name])
+        return made
+
+    UnitQueue.add, UnitQueue.compiled = keeping_add, keeping_compiled
 
 
 def _keep_device_code(found_before: KernelCache) -> None:

@@ -82,6 +82,30 @@ def test_a_kernel_has_one_name_in_every_module() -> None:
     assert "mul i64" in one[both].text
 
 
+def test_what_a_kernel_reads_is_in_one_order_in_every_module() -> None:
+    """Constants without names are counted, and declarations come, as modules have them, which is by other kernels."""
+    kernel = """define internal double @kernel_1(double %x) #0 {
+      %p = load i64, ptr @FIRST
+      %q = load i64, ptr @SECOND
+      %y = call double @sqrt(double %x)
+      %z = call double @cos(double %y)
+      ret double %z
+    }
+    define double @main(double %x) {
+      %y = call double @kernel_1(double %x)
+      ret double %y
+    }
+    attributes #0 = { noinline }
+    """
+    declared = ["declare double @sqrt(double)\n", "declare double @cos(double)\n"]
+    constants = "@0 = private unnamed_addr constant i64 %d\n@1 = private unnamed_addr constant i64 %d\n"
+    one = constants % (3, 4) + "".join(declared) + kernel.replace("FIRST", "0").replace("SECOND", "1")
+    other = constants % (4, 3) + "".join(declared[::-1]) + kernel.replace("FIRST", "1").replace("SECOND", "0")
+    texts = [str(llvm.parse_assembly(text, llvm.create_context())) for text in (one, other)]
+    assert texts[0] != texts[1]
+    assert kernels(texts[0]).keys() == kernels(texts[1]).keys()
+
+
 def test_equal_kernels_are_one() -> None:
     text = module(("kernel_1", "mul"), ("kernel_2", "mul"))
     (kernel,) = kernels(text).values()
