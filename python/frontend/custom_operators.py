@@ -28,8 +28,9 @@ class Extern:
     """A C function that computes an operator of torch: ``int f(const DLTensor *, int32_t, DLTensor *, int32_t, ...)``.
 
     It gets the operator's tensors, those of lists one by one, without those that are None, and writes the results, which are
-    there: contiguous, in the memory of the host, of the sizes that the operator's fake function says. Behind these come the
-    other arguments in their order, as ``int64_t`` (truth values, too), ``double`` or ``const char *``, elements of lists one by
+    there: contiguous, in the memory of the host, of the sizes that the operator's fake function says. Tensors that the operator
+    writes to come as inputs, with what they held, and again as outputs behind its results. Behind all of these come the other
+    arguments in their order, as ``int64_t`` (truth values, too), ``double`` or ``const char *``, elements of lists one by
     one. It returns 0, or another number, which ends the call with a RelaxError.
 
     It is trusted: it must stay inside of these tensors, write to no input, and give the same for the same. From now on, modules

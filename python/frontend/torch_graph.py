@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import operator
-import os
-import re
 import types
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import sympy
 import torch
@@ -33,8 +31,10 @@ from .flex_attention import expand_flex_attention
 from .torch_antialiasing import antialiased_resampling
 from .torch_complex import REFUSED, split_complex
 from .torch_decomposing import decomposing
+from .torch_extern_nodes import has_own_form, import_extern, operator_of
 from .torch_functional import functional
 from .torch_grids import grid_sampling
+from .torch_import_cache import ImportCache
 from .torch_op import HANDLERS
 from .torch_program import Program, Returned
 from .torch_resampling import cubic_resampling, exact_quotient, linear_resampling
@@ -61,9 +61,6 @@ _ASSERT = torch.ops.aten._assert_async.msg
 
 #: What makes an element of a tensor a number.
 _ELEMENTS = (torch.ops.aten.Int.Tensor, torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default)
-
-_FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
-_TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
 class GraphSource(Protocol):
@@ -193,7 +190,8 @@ def import_graph(
     strided_as_indices(exported.graph)
     placeholders = {n.name: n for n in exported.graph.nodes if n.op == "placeholder"}
     importer.aliases = {alias: placeholders[canonical] for alias, canonical in program.aliases.items()}
-    importer._cc = _Cache(context, names)
+    importer.externs = extern_operators().keys()
+    importer._cc = ImportCache(context, names)
     view = types.SimpleNamespace(
         graph=exported.graph,
         graph_signature=_all_inputs(exported, program),
@@ -249,48 +247,16 @@ def _all_inputs(exported: GraphSource, program: Program) -> ExportGraphSignature
     return ExportGraphSignature(input_specs=inputs, output_specs=outputs)
 
 
-def _source_location(node: torch.fx.Node, context: ir.Context) -> ir.Location:
-    """``"layers.0.mlp"("model.py":12:0)``: the module path around the innermost line that is not torch's own."""
-    frames = [f for f in _FRAME.findall(node.meta.get("stack_trace") or "") if not f[0].startswith("<")]
-    outside = [f for f in frames if not f[0].startswith(_TORCH_FOLDER)] or frames
-    place = ir.Location.file(outside[-1][0], int(outside[-1][1]), 0, context) if outside else ir.Location.unknown(context)
-    stack = node.meta.get("nn_module_stack") or {}
-    path = list(stack.values())[-1][0].removeprefix("_export_root").removeprefix(".") if stack else ""  # strict mode's
-    return ir.Location.name(path, place, context) if path else place
-
-
-class _Cache(fx_importer.ContextCache):
-    """torch-mlir's per-import cache, with our locations and the user's symbol names."""
-
-    __slots__ = ["_names"]
-
-    def __init__(self, context: ir.Context, names: dict[str, str]):
-        super().__init__(context)
-        self._names = names
-
-    def get_node_location(self, node: torch.fx.Node) -> ir.Location:
-        return _source_location(node, self._c)
-
-    def value_info_to_type(self, val: Any, **options: Any) -> ir.Type:
-        """As torch-mlir's, for lists of tensors from files of programs, too, where they are tuples."""
-        return super().value_info_to_type(list(cast("Any", val)) if isinstance(val, tuple) else val, **options)
-
-    def symbol_name(self, symbol: sympy.Symbol) -> str:
-        return self._names.get(str(symbol), str(symbol))
-
-    def set_symbolic_guards(self, program: Any) -> None:
-        super().set_symbolic_guards(program)
-        self._symbolic_guards = {self._names.get(k, k): v for k, v in self._symbolic_guards.items()}
-
-
 class _Importer(fx_importer.FxImporter):
     """torch-mlir's importer without child modules: the graphs of control flow are imported where it is.
 
     Attributes:
         aliases: for a placeholder of a tied weight, by name, the one that stands for all of them.
+        externs: names of the operators that C functions compute.
     """
 
     aliases: Mapping[str, torch.fx.Node]
+    externs: Collection[str]
 
     def _import_all_child_modules(self, *args: Any) -> None:
         return
@@ -345,6 +311,10 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
         target = node.target
         if target is operator.getitem:
             self._import_getitem(location, node)
+        elif has_own_form(node) and self._is_extern(node):
+            self._multi_result_nodes.add(node)
+            for i, value in import_extern(self, location, node, operator_name(operator_of(node))).items():
+                self._v[node, i] = value
         elif target in fx_importer.SYMBOLIC_TORCH_OPS or (
             fx_importer.is_symbolic(node.meta.get("val")) and fx_importer.is_builtin_function_or_method(target)
         ):
@@ -357,6 +327,9 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
             self._higher_order(location, node)
         else:
             raise NotImplementedError("no operator of the torch dialect")
+
+    def _is_extern(self, node: torch.fx.Node) -> bool:
+        return operator_name(operator_of(node)) in self.fx_importer.externs
 
     def _extreme_size(self, location: ir.Location, node: torch.fx.Node) -> None:
         """The smaller or the larger one of two sizes, for which the torch dialect has no operation."""
@@ -395,16 +368,23 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
     def _bind_shape(self, node: torch.fx.Node) -> None:
         """States the value's shape; a size that is no affine expression becomes a symbol of its own, known only at run time."""
         value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            self._bind_value(node, 0, value)
+        elif isinstance(value, tuple | list) and self._is_extern(node):  # sizes of what nobody reads count as well
+            for i, part in enumerate(value):
+                self._bind_value(node, i, part)
+
+    def _bind_value(self, node: torch.fx.Node, index: int, value: Any) -> None:
         if not isinstance(value, torch.Tensor) or not any(isinstance(d, torch.SymInt) for d in value.shape):
             return
-        if (node, 0) not in self._v:
+        if (node, index) not in self._v:
             return
         operands: dict[str, ir.Value] = {}
         exprs = [self._affine(d, operands) for d in value.shape]
         ir.Operation.create(
             "torch.bind_symbolic_shape",
             attributes={"shape_expressions": ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), exprs))},
-            operands=[self.resolve_node_value(node), *operands.values()],
+            operands=[self.resolve_node_value(node, index), *operands.values()],
         )
 
     def _affine(self, size: int | torch.SymInt, operands: dict[str, ir.Value]) -> ir.AffineExpr:

@@ -60,6 +60,39 @@ def _(x, first):
     return torch.empty(2 * x.shape[0], dtype=torch.int32)
 
 
+@torch.library.custom_op(f"{SPACE}::write", mutates_args=("out",))
+def write(x: torch.Tensor, out: torch.Tensor, out_scale: float = 2.0) -> torch.Tensor:
+    """What the caller gave as ``out`` is returned, and x takes its place."""
+    before = out.clone()
+    out.copy_(x)
+    return before
+
+
+@write.register_fake
+def _(x, out, out_scale=2.0):
+    return torch.empty_like(out)
+
+
+@torch.library.custom_op(f"{SPACE}::fill", mutates_args=("out",))
+def fill(out: torch.Tensor, x: torch.Tensor, factor: float) -> None:
+    out.copy_(x * factor)
+
+
+@fill.register_fake
+def _(out, x, factor):
+    return None
+
+
+@torch.library.custom_op(f"{SPACE}::parts", mutates_args=())
+def parts(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+    return [x.clone(), y.clone()]
+
+
+@parts.register_fake
+def _(x, y):
+    return [torch.empty_like(x), torch.empty_like(y)]
+
+
 @torch.library.custom_op(f"{SPACE}::chosen", mutates_args=())
 def chosen(x: torch.Tensor) -> torch.Tensor:
     return x[x > 0]
@@ -134,6 +167,70 @@ def test_sizes_that_the_fake_function_says_and_lists_of_numbers():
 
     exe = rx.compile(rx.from_torch(exported(Places(), torch.randn(4, 3))))
     torch.testing.assert_close(exe(torch.randn(3, 3)), torch.arange(7, 13, dtype=torch.int32))
+
+
+def test_results_that_nobody_reads_have_sizes_too():
+    class Counts(torch.nn.Module):
+        def forward(self, x):
+            return copy(x)[1]
+
+    exe = rx.compile(rx.from_torch(exported(Counts(), torch.randn(5, 3))))
+    assert int(exe(torch.randn(7, 3))) == 21
+
+
+def test_a_list_as_result(library: Path):
+    class Parts(torch.nn.Module):
+        def forward(self, x):
+            a, b = parts(x, x.exp())
+            return a, b + 1
+
+    rx.register_torch_op(f"{SPACE}::parts", rx.Extern(library=library, symbol="acme_apart"))
+    exe, x = rx.compile(rx.from_torch(exported(Parts(), torch.randn(5, 3)))), torch.randn(4, 3)
+    for got, wanted in zip(exe(x), Parts()(x), strict=True):
+        torch.testing.assert_close(got, wanted)
+
+
+def test_a_program_from_a_file(library: Path, tmp_path: Path):
+    class Both(torch.nn.Module):
+        def forward(self, x):
+            out = torch.zeros_like(x)
+            fill(out, x, 3.0)
+            a, b = parts(x, out)
+            return a + b
+
+    rx.register_torch_op(f"{SPACE}::fill", rx.Extern(library=library, symbol="acme_fill"))
+    rx.register_torch_op(f"{SPACE}::parts", rx.Extern(library=library, symbol="acme_apart"))
+    rx.save_program(exported(Both(), torch.randn(5, 3)), tmp_path / "both.pt2")
+    exe, x = rx.compile(tmp_path / "both.pt2"), torch.randn(4, 3)
+    torch.testing.assert_close(exe(x), 4 * x)
+
+
+def test_what_an_operator_writes_is_an_input_and_an_output(library: Path):
+    class Writes(torch.nn.Module):
+        def forward(self, x):
+            out = torch.zeros_like(x)
+            fill(out, x, 3)
+            y = x.cos()
+            before = write(out, y)
+            return before, y, out
+
+    rx.register_torch_op(f"{SPACE}::fill", rx.Extern(library=library, symbol="acme_fill"))
+    rx.register_torch_op(f"{SPACE}::write", rx.Extern(library=library, symbol="acme_write"))
+    exe, x = rx.compile(rx.from_torch(exported(Writes(), torch.randn(5, 3)))), torch.randn(4, 3)
+    for got, wanted in zip(exe(x), Writes()(x), strict=True):
+        torch.testing.assert_close(got, wanted)
+
+
+def test_writes_to_parts_of_tensors_are_refused(library: Path):
+    class Part(torch.nn.Module):
+        def forward(self, x):
+            out = torch.zeros(6, 3)
+            fill(out[3:], x, 3.0)
+            return out
+
+    rx.register_torch_op(f"{SPACE}::fill", rx.Extern(library=library, symbol="acme_fill"))
+    with pytest.raises(rx.RelaxError, match="expected a C function to write to whole tensors, got parts, or a list, as 'out'"):
+        rx.from_torch(torch.export.export(Part(), (torch.randn(3, 3),)))
 
 
 def test_torch_compile_calls_it():

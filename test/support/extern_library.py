@@ -53,6 +53,19 @@ int acme_mix(const DLTensor *in, int32_t n_in, DLTensor *out, int32_t n_out, int
   return 0;
 }
 
+/* out = x * factor, of the inputs out and x */
+int acme_fill(const DLTensor *in, int32_t n_in, DLTensor *out, int32_t n_out, double factor) {
+  return n_in == 2 ? acme_scale(in + 1, 1, out, n_out, factor) : 1;
+}
+
+/* of x and out: what out was, and x */
+int acme_write(const DLTensor *in, int32_t n_in, DLTensor *out, int32_t n_out, double scale) {
+  if (n_in != 2 || n_out != 2 || scale != 2.0) return 1;
+  memcpy(out[0].data, in[1].data, count(in + 1) * sizeof(float));
+  memcpy(out[1].data, in[0].data, count(in) * sizeof(float));
+  return 0;
+}
+
 /* both inputs as they are; an error where two of the four buffers overlap */
 int acme_apart(const DLTensor *in, int32_t n_in, DLTensor *out, int32_t n_out) {
   const DLTensor *all[4] = {in, in + 1, out, out + 1};
