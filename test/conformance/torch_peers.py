@@ -103,7 +103,7 @@ def _torchvision(name: str) -> Called:
     return case.called, tuple((case.inputs(*SIZES[0]) or {}).values())
 
 
-_SUITES: dict[str, tuple[Callable[[], list[str]], Callable[[str], Called]]] = {
+SUITES: dict[str, tuple[Callable[[], list[str]], Callable[[str], Called]]] = {
     "operators": (_operator_names, _operator),
     "transformers": (_transformers_names, _transformers),
     "torchvision": (_torchvision_names, _torchvision),
@@ -127,7 +127,7 @@ def _make(build: Callable[[str], Called], name: str, folder: Path) -> None:
     (folder / "unfinished.pt2").rename(folder / "program.pt2")
 
 
-def _made(build: Callable[[str], Called], name: str, folder: Path) -> bool:
+def made(build: Callable[[str], Called], name: str, folder: Path) -> bool:
     """Whether there is such a case; made in a process of its own."""
     child: Any = get_context("fork").Process(target=_make, args=(build, name, folder))
     child.start()
@@ -135,7 +135,7 @@ def _made(build: Callable[[str], Called], name: str, folder: Path) -> bool:
     return (folder / "program.pt2").exists()
 
 
-def _judged(peer: str, folder: Path) -> tuple[str, str]:
+def judged(peer: str, folder: Path) -> tuple[str, str]:
     """``right`` or ``wrong`` and why. Results may be narrower or wider than PyTorch's: others are strict with relaxir."""
     got = torch.load(folder / f"{peer}.pt")
     reasons: list[str] = []
@@ -146,7 +146,7 @@ def _judged(peer: str, folder: Path) -> tuple[str, str]:
     return ("right", "") if "" in reasons else ("wrong", reasons[0])
 
 
-def _outcomes(
+def outcomes(
     suite: str, names: Sequence[str], count: int, peers: dict[str, PeerProcess], keep: Path
 ) -> dict[str, dict[str, str]]:
     """Of so many cases what each peer makes of them."""
@@ -172,12 +172,12 @@ def _outcomes(
 def _asked(suite: str, name: str, peers: dict[str, PeerProcess]) -> list[tuple[str, str, str]]:
     folder = Path(tempfile.mkdtemp(prefix="torch-peers-"))
     try:
-        if not _made(_SUITES[suite][1], name, folder):
+        if not made(SUITES[suite][1], name, folder):
             return [("none", "none", "no case")]
         found: list[tuple[str, str, str]] = []
         for peer, process in peers.items():
             kind, why = process.ask(str(folder))
-            found.append((peer, *(_judged(peer, folder) if kind == "ran" else (kind, why))))
+            found.append((peer, *(judged(peer, folder) if kind == "ran" else (kind, why))))
         return found
     finally:
         shutil.rmtree(folder)
@@ -185,14 +185,14 @@ def _asked(suite: str, name: str, peers: dict[str, PeerProcess]) -> list[tuple[s
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("suite", choices=_SUITES)
+    parser.add_argument("suite", choices=SUITES)
     parser.add_argument("--sample", type=int, default=100, help="so many cases")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--peers-python", default=sys.executable, help="the interpreter that has the peers")
     parser.add_argument("--keep", type=Path, default=Path("build/torch_peers.jsonl"), help="file of what was found")
     options = parser.parse_args()
-    names = _SUITES[options.suite][0]()
+    names = SUITES[options.suite][0]()
     random.Random(options.seed).shuffle(names)
     options.keep.parent.mkdir(parents=True, exist_ok=True)
     preload()
@@ -200,7 +200,7 @@ def main() -> None:
     script = str(Path(__file__).with_name("torch_runners.py"))
     pythons = {p: sys.executable if p == "relaxir" else options.peers_python for p in options.peers}
     peers = {p: PeerProcess([python, script, p], _START, _PATIENCE) for p, python in pythons.items()}
-    found = _outcomes(options.suite, names, options.sample, peers, options.keep)
+    found = outcomes(options.suite, names, options.sample, peers, options.keep)
     for process in peers.values():
         process.close()
     kinds = ("right", "wrong", "refused", "died", "late")
