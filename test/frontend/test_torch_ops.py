@@ -12,17 +12,29 @@ torch = pytest.importorskip("torch")
 import relaxir  # noqa: E402
 from relaxir.dialect.context import new_context  # noqa: E402
 from relaxir.frontend import torch_graph, torch_program, torch_stored  # noqa: E402
+from relaxir.frontend.torch_decomposing import decomposing  # noqa: E402
 from relaxir.frontend.torch_op import HANDLERS  # noqa: E402
 from relaxir.frontend.torch_to_relax import convert_modules  # noqa: E402
 from relaxir.frontend.torch_values import op_key  # noqa: E402
 from support import models, torch_window_cases  # noqa: E402, F401
 from support.torch_cases import CASES, Wrapped  # noqa: E402
 
+
+@functools.cache
+def core_table():
+    return dict(torch.export.default_decompositions())
+
+
+def core(program):
+    with decomposing():
+        return program.run_decompositions(core_table())
+
+
 #: As exported, operators of the map whole, as from_torch does it, and in the core ATen that other exporters produce.
 LEVELS = {
     "exported": lambda program: program,
     "whole": torch_graph.decomposed,
-    "core": lambda program: program.run_decompositions(),
+    "core": core,
 }
 
 #: Operators that no small function reaches on any level: each holds a check, or takes graphs (test_torch_control_flow.py).
