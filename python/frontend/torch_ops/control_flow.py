@@ -14,6 +14,8 @@ from ..emit import emit, full, info_of, integer, match, squeeze, unsqueeze
 from ..torch_op import TorchOp, handles
 from ..torch_subgraphs import COUNTS, GRAPHS
 
+__all__ = ["loop", "put", "row"]
+
 _COMPARISONS: dict[str, type[EffectOp]] = {
     "torch.aten.eq.int": ops.Equal,
     "torch.aten.ne.int": ops.NotEqual,
@@ -61,10 +63,10 @@ def _scan(op: TorchOp) -> list[ir.Value]:
 
     def step(state: list[ir.Value], index: ir.Value) -> list[ir.Value]:
         before, written = state[: len(carried)], state[len(carried) :]
-        found = op.values.inlined(graph, [*before, *(_row(x, index) for x in scanned), *read])
-        return [*_typed(found[: len(carried)], infos), *_put(written, index, found[len(carried) :])]
+        found = op.values.inlined(graph, [*before, *(row(x, index) for x in scanned), *read])
+        return [*_typed(found[: len(carried)], infos), *put(written, index, found[len(carried) :])]
 
-    return _loop(_length(scanned), [*_typed(carried, infos), *stacked], step)
+    return loop(_length(scanned), [*_typed(carried, infos), *stacked], step)
 
 
 @handles("higher_order.map_impl")
@@ -73,25 +75,25 @@ def _map(op: TorchOp) -> list[ir.Value]:
     mapped, read = _lists(op)
 
     def step(state: list[ir.Value], index: ir.Value) -> list[ir.Value]:
-        return _put(state, index, op.values.inlined(graph, [*(_row(x, index) for x in mapped), *read]))
+        return put(state, index, op.values.inlined(graph, [*(row(x, index) for x in mapped), *read]))
 
-    return _loop(_length(mapped), [full(0, info.dtype, info.shape) for info in _declared(op)], step)
+    return loop(_length(mapped), [full(0, info.dtype, info.shape) for info in _declared(op)], step)
 
 
-def _loop(
+def loop(
     rounds: Dim, start: Sequence[ir.Value], step: Callable[[list[ir.Value], ir.Value], list[ir.Value]]
 ) -> list[ir.Value]:  # fmt: skip
     """``scf.for`` over an index, which ``step`` gets as ``tensor<1xi64>``; what it returns is carried to the next round."""
     types = [x.type for x in start]
-    loop = ir.Operation.create("scf.for", types, [_index(0), _index(rounds), _index(1), *start], regions=1)
-    block = loop.regions[0].blocks.append(ir.IndexType.get(), *types)
+    made = ir.Operation.create("scf.for", types, [_index(0), _index(rounds), _index(1), *start], regions=1)
+    block = made.regions[0].blocks.append(ir.IndexType.get(), *types)
     with ir.InsertionPoint(block):
         counter, *state = block.arguments
         number = ir.Operation.create("arith.index_cast", [integer()], [counter]).result
         index = ir.Operation.create("tensor.from_elements", [TensorInfo((1,), integer()).type], [number]).result
         found = step(list(state), index)
         _end("scf.yield", found, [info_of(x) for x in start])
-    return list(loop.results)
+    return list(made.results)
 
 
 def _index(value: Dim) -> ir.Value:
@@ -103,11 +105,13 @@ def _index(value: Dim) -> ir.Value:
     return ir.Operation.create("arith.constant", [ir.IndexType.get()], attributes={"value": attribute}).result
 
 
-def _row(x: ir.Value, index: ir.Value) -> ir.Value:
+def row(x: ir.Value, index: ir.Value) -> ir.Value:
+    """What is at a place of the first dimension."""
     return squeeze(emit(ops.Take, x, index, axis=0), 0)
 
 
-def _put(stacked: Sequence[ir.Value], index: ir.Value, rows: Sequence[ir.Value]) -> list[ir.Value]:
+def put(stacked: Sequence[ir.Value], index: ir.Value, rows: Sequence[ir.Value]) -> list[ir.Value]:
+    """The tensors with other rows at a place of the first dimension."""
     return [emit(ops.IndexCopy, x, index, unsqueeze(row, 0), axis=0) for x, row in zip(stacked, rows, strict=True)]
 
 
