@@ -145,7 +145,7 @@ def scalar(default: Any = REQUIRED) -> Attr:
 
 
 def values(default: Any = REQUIRED) -> Attr:
-    """Integers, floats, truth values and strings, one after the other."""
+    """Integers, floats, truth values and strings; ``unit`` (in Python ``...``) for what an operand says."""
     expected = "an array of integers, floats, truth values and strings"
     return Attr(expected, _values, lambda v: ir.ArrayAttr.get([_value_attr(item) for item in v]), default)
 
@@ -239,11 +239,19 @@ def _dims_attr(values: Sequence[Dim | str]) -> ir.Attribute:
     return ir.ArrayAttr.get(items)
 
 
-def _values(attribute: ir.Attribute) -> list[int | float | bool | str]:
-    return [a.value if isinstance(a, ir.StringAttr) else _scalar(a) for a in ir.ArrayAttr(attribute)]
+def _values(attribute: ir.Attribute) -> list[Any]:
+    return [_value(a) for a in ir.ArrayAttr(attribute)]
+
+
+def _value(attribute: ir.Attribute) -> Any:
+    if isinstance(attribute, ir.UnitAttr):
+        return ...
+    return attribute.value if isinstance(attribute, ir.StringAttr) else _scalar(attribute)
 
 
 def _value_attr(value: Any) -> ir.Attribute:
+    if value is ...:
+        return ir.UnitAttr.get()
     return _string(value) if isinstance(value, str) else _scalar_attr(value)
 
 

@@ -32,8 +32,8 @@ __all__ = ["SYMBOL", "ExternArgument", "allow_extern", "call_extern", "dl_type",
 #: What names a C function.
 SYMBOL = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
-#: What follows the tensors.
-ExternArgument = int | float | bool | str
+#: What follows the tensors; of a call that is not made yet, ``...`` for what a tensor without dimensions says.
+ExternArgument = Any
 
 Array = np.ndarray[Any, Any]
 

@@ -24,7 +24,7 @@ class ExternCall:
 
     Attributes:
         function: which one.
-        dtypes: of its tensors, the inputs first.
+        dtypes: of its tensors: inputs, then those that are numbers behind them, then outputs.
         ranks: theirs.
         inputs: how many of them are inputs.
         arguments: what follows the tensors.
@@ -68,6 +68,11 @@ class ExternCall:
             plain["check"],
             plain.get("name"),
         )
+
+    @property
+    def scalars(self) -> int:
+        """How many tensors are numbers that follow the others."""
+        return self.arguments.count(...)
 
     @property
     def marks(self) -> dict[str, ir.Attribute]:

@@ -9,7 +9,7 @@ from .. import attributes
 from ..bindings import ext
 from ..errors import RelaxError
 from ..extern_functions import SYMBOL, dl_type
-from ..inference import require_known
+from ..inference import is_float, require_known, require_rank
 from ..op import Attrs, Operand, Result, SymbolicOp, optional_fields
 from ..struct_info import TensorInfo
 
@@ -25,7 +25,8 @@ class CallExtern(SymbolicOp, name="call_extern"):
     """What the C function ``symbol`` of ``library`` writes, for what it reads.
 
     It is pure: nothing else is read or written. The result types give shapes and dtypes. ``arguments`` are numbers and strings
-    that follow the tensors. Where ``library`` is empty, the process has the function. ``version`` is of what the function
+    that follow the tensors; each that is ``unit`` is the number in an operand without dimensions, of which these are the last
+    ones, in order. Where ``library`` is empty, the process has the function. ``version`` is of what the function
     computes: it is part of the fingerprint of weights that it prepares.
     """
 
@@ -50,6 +51,13 @@ class CallExtern(SymbolicOp, name="call_extern"):
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
         if not SYMBOL.fullmatch(attrs["symbol"]):
             raise RelaxError(f"expected the name of a C function, got '{attrs['symbol']}'")
+        scalars = list(attrs["arguments"]).count(...)
+        if scalars > len(operands):
+            raise RelaxError(f"expected an operand for each of {scalars} arguments that are unit, got {len(operands)}")
+        for info in operands[len(operands) - scalars :]:
+            require_rank(info, 0, "argument")
+            if is_float(info.dtype) and str(info.dtype) not in ("f32", "f64"):
+                raise RelaxError(f"expected an integer, f32 or f64 as argument, got {info.dtype}")
         if not results:
             raise RelaxError("expected at least one result, got none")
         for info in chain(operands, results):

@@ -22,10 +22,17 @@ def call_extern(
     results: Sequence[tuple[tuple[int, ...], np.dtype[Any]]],
 ) -> tuple[Array, ...]:  # fmt: skip
     del version
+    count = list(arguments).count(...)
+    numbers = iter(operands[len(operands) - count :])
+    given = [_number(next(numbers)) if a is ... else a for a in arguments]
     outputs = tuple(np.empty(shape, dtype) for shape, dtype in results)
     # Copies: a function that writes to its inputs, which it must not, then changes no value of the caller's.
-    inputs = [np.array(x, order="C") for x in operands]
-    status = called(find_extern(library, symbol), inputs, outputs, arguments)
+    inputs = [np.array(x, order="C") for x in operands[: len(operands) - count]]
+    status = called(find_extern(library, symbol), inputs, outputs, given)
     if status:
         raise RelaxError(f"expected '{symbol}' of {library_text(library)} to return 0, got an error ({status})")
     return outputs
+
+
+def _number(x: Array) -> int | float:
+    return float(x) if x.dtype.kind == "f" else int(x)

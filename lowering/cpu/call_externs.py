@@ -123,7 +123,8 @@ def definitions(externs: Externs) -> str:
 
 
 def _definition(call: ExternCall, position: int) -> str:
-    outputs = len(call.dtypes) - call.inputs
+    before = call.inputs + call.scalars
+    outputs = len(call.dtypes) - before
     lines = [
         f"  %inputs = alloca [{call.inputs} x {_TENSOR}]",
         f"  %outputs = alloca [{outputs} x {_TENSOR}]",
@@ -131,13 +132,17 @@ def _definition(call: ExternCall, position: int) -> str:
         f"  %place = getelementptr ptr, ptr %externs, i64 {position}",
         "  %function = load ptr, ptr %place",
     ]
-    parameters, first = ["ptr %externs"], 0
+    parameters, first, numbers = ["ptr %externs"], 0, list[str]()
     for i, (dtype, rank) in enumerate(zip(call.dtypes, call.ranks, strict=True)):
         parameters += [f"i64 %t{i}", *(f"i64 %t{i}d{axis}" for axis in range(rank))]
-        array, at = ("inputs", i) if i < call.inputs else ("outputs", i - call.inputs)
+        if call.inputs <= i < before:
+            numbers.append(_number(i, dtype, lines))
+            continue
+        array, at = ("inputs", i) if i < call.inputs else ("outputs", i - before)
         lines += _tensor(i, f"%{array}", at, dtype, rank, first)
         first += rank
-    given = [_argument(i, value, lines) for i, value in enumerate(call.arguments)]
+    known = iter(numbers)
+    given = [next(known) if value is ... else _argument(i, value, lines) for i, value in enumerate(call.arguments)]
     tensors = [f"ptr %inputs, i32 {call.inputs}", f"ptr %outputs, i32 {outputs}"]
     lines += [f"  %result = call i32 %function({', '.join([*tensors, *given])})", "  %status = sext i32 %result to i64"]
     head = f"define internal i64 @{call.name}({', '.join(parameters)}) {{"
@@ -160,6 +165,20 @@ def _tensor(i: int, array: str, at: int, dtype: str, rank: int, first: int) -> l
         lines.append(f"  {place} = getelementptr {_TENSOR}, ptr {array}, i64 {at}, i32 {field}")
         lines.append(f"  store {value}, ptr {place}")
     return lines
+
+
+def _number(i: int, dtype: str, lines: list[str]) -> str:
+    """The element of tensor number ``i``, as LLVM IR's text of an argument: an i64, or a double."""
+    lines.append(f"  %data{i} = inttoptr i64 %t{i} to ptr")
+    code, bits = dl_type(dtype)
+    kind = {"f32": "float", "f64": "double"}.get(dtype, f"i{bits}")
+    lines.append(f"  %number{i} = load {kind}, ptr %data{i}")
+    wide = "double" if kind in ("float", "double") else "i64"
+    if kind == wide:
+        return f"{wide} %number{i}"
+    extend = "fpext" if wide == "double" else "sext" if code == 0 else "zext"
+    lines.append(f"  %wide{i} = {extend} {kind} %number{i} to {wide}")
+    return f"{wide} %wide{i}"
 
 
 def _argument(i: int, value: ExternArgument, lines: list[str]) -> str:

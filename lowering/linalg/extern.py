@@ -29,13 +29,14 @@ def _lower_call_extern(b: LinalgBuilder, source: Source) -> list[ir.Value]:
         raise RelaxError("expected code for CPUs, whose memory a function of another library reads, got code for a GPU")
     spec = ExternSpec(source.attrs["symbol"], source.attrs["library"])
     message = f"'{b.source}' op expected '{spec.symbol}' of {library_text(spec.library)} to return 0, got an error"
+    arguments = tuple(source.attrs["arguments"])
     infos = [*(x.info for x in source.operands), *source.results]
     call = ExternCall(
         spec,
         tuple(str(i.dtype) for i in infos),
         tuple(i.rank for i in infos),
-        len(source.operands),
-        tuple(source.attrs["arguments"]),
+        len(source.operands) - arguments.count(...),
+        arguments,
         b.check_number(message),
     )
     outs = [b.empty([b.evaluate(d) for d in i.shape], storage_dtype(i.dtype)) for i in source.results]

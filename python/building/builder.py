@@ -256,7 +256,7 @@ class Builder(ControlFlow):
         results: Sequence[tuple[ShapeLike, DTypeLike]],
         *,
         library: str | os.PathLike[str] = "",
-        arguments: Sequence[int | float | bool | str] = (),
+        arguments: Sequence[int | float | bool | str | Value] = (),
         version: str = "",
     ) -> tuple[Value, ...]:
         """What a C function of another library writes: :mod:`relaxir.dialect.extern_functions` says how it is called.
@@ -266,7 +266,7 @@ class Builder(ControlFlow):
             operands: the tensors that it reads.
             results: shape and dtype of each tensor that it writes; symbols are those of the function.
             library: which has it, as the system's loader takes it; empty: the process itself.
-            arguments: numbers and strings that it takes behind the tensors.
+            arguments: numbers and strings that it takes behind the tensors; also values without dimensions.
             version: of what it computes: weights that another version prepared are refused.
         """
         with self._at_caller():
@@ -276,8 +276,12 @@ class Builder(ControlFlow):
                 raise RelaxError(f"expected pairs of shape and dtype as results of '{symbol}', got {results!r}")
             infos = [self._info(shape, parsed_dtype(dtype)) for shape, dtype in results]
             path = "" if library == "" else path_text(library, "load")
-            attrs = {"symbol": symbol, "library": path, "arguments": arguments, "version": version}
-            values = self._emit_all(CallExtern, operands, attrs, infos)
+            if not isinstance(arguments, list | tuple):
+                raise RelaxError(f"expected a list of arguments for '{symbol}', got {arguments!r}")
+            numbers = [a for a in arguments if isinstance(a, Value)]
+            given = [... if isinstance(a, Value) else a for a in arguments]
+            attrs = {"symbol": symbol, "library": path, "arguments": given, "version": version}
+            values = self._emit_all(CallExtern, [*operands, *numbers], attrs, infos)
             allow_extern(path, symbol)
             return values
 

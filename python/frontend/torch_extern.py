@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..dialect import ops
@@ -11,7 +10,7 @@ from ..dialect.errors import RelaxError
 from ..dialect.extern_functions import dl_type
 from ..dialect.symbolic import Expr
 from .custom_operators import Extern, registered_operator
-from .emit import info_of
+from .emit import cast, full, info_of, integer
 from .torch_op import TorchOp
 from .torch_types import is_tensor_list
 
@@ -33,12 +32,14 @@ def call_extern(op: TorchOp, extern: Extern) -> list[ir.Value]:
         elif is_tensor_list(op.operands[index].type):
             tensors += [x for x in op.optionals(index) if x is not None]
         else:
-            arguments += [float(v) if kinds[index] else v for v in _numbers(op, index)]
+            arguments += _numbers(op, index, kinds[index])
     for x in tensors:
         dl_type(info_of(x).dtype)
     attrs: dict[str, Any] = {"symbol": extern.symbol, "library": extern.library, "version": extern.version}
-    types = _types(op)
-    return list(ops.CallExtern.create(*tensors, result_types=types, arguments=arguments, **attrs).results)
+    numbers = [a for a in arguments if isinstance(a, ir.Value)]
+    given = [... if isinstance(a, ir.Value) else a for a in arguments]
+    made = ops.CallExtern.create(*tensors, *numbers, result_types=_types(op), arguments=given, **attrs)
+    return list(made.results)
 
 
 def _floats(op: TorchOp) -> list[bool]:
@@ -51,18 +52,18 @@ def _floats(op: TorchOp) -> list[bool]:
     return [any(name in kind for name in ("float", "number", "Scalar")) for kind in kinds]
 
 
-def _numbers(op: TorchOp, index: int) -> Sequence[Any]:
-    """What a C function gets of an argument that is no tensor; nothing of None."""
+def _numbers(op: TorchOp, index: int, is_float: bool) -> list[Any]:
+    """What a C function gets of an argument that is no tensor; nothing of None. What is known at run time alone is a tensor."""
     if op.is_from_data(index):
-        raise RelaxError(f"expected numbers that are known at import for a C function, got argument {index} from a tensor")
+        x = op.values.element(op.operands[index])
+        return [cast(x, ir.F64Type.get()) if is_float else x]
     found = op.number(index)
     values: list[Any] = [] if found is None else list(found) if isinstance(found, list | tuple) else [found]
     for value in values:
-        if isinstance(value, Expr):
-            raise RelaxError(f"expected constants for a C function, got the size {value} as argument {index}")
-        if not isinstance(value, bool | int | float | str):
+        if not isinstance(value, bool | int | float | str | Expr):
             raise RelaxError(f"expected numbers and texts for a C function, got {value!r} as argument {index}")
-    return values
+    kind = ir.F64Type.get() if is_float else integer()
+    return [full(v, kind) if isinstance(v, Expr) else float(v) if is_float and not isinstance(v, str) else v for v in values]
 
 
 def _types(op: TorchOp) -> list[ir.Type]:

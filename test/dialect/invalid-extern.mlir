@@ -63,3 +63,36 @@ func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {
       : (tensor<3xf32>) -> tensor<3xf32>
   return %0 : tensor<3xf32>
 }
+
+// -----
+
+func.func @f(%x: tensor<i64>) -> tensor<3xf32> {
+  // expected-error @+1 {{'relax.call_extern' op expected an operand for each of 2 arguments that are unit, got 1}}
+  %0 = "relax.call_extern"(%x) {symbol = "f", arguments = [unit, 2, unit],
+     operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>,
+     resultSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}
+      : (tensor<i64>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<3xi64>) -> tensor<3xf32> {
+  // expected-error @+1 {{'relax.call_extern' op expected argument of rank 0, got 1}}
+  %0 = "relax.call_extern"(%x) {symbol = "f", arguments = [unit],
+     operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>,
+     resultSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}
+      : (tensor<3xi64>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<bf16>) -> tensor<3xf32> {
+  // expected-error @+1 {{'relax.call_extern' op expected an integer, f32 or f64 as argument, got bf16}}
+  %0 = "relax.call_extern"(%x) {symbol = "f", arguments = [unit],
+     operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>,
+     resultSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}
+      : (tensor<bf16>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}

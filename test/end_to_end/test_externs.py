@@ -14,6 +14,7 @@ import pytest
 
 import relaxir as rx
 from relaxir.dialect.communicator import ThreadRank, thread_ranks
+from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.profiling import profile
 from relaxir.runtime.threads import find_runtime
 from relaxir.tools.cli import run as run_command
@@ -77,6 +78,22 @@ def test_arguments_behind_the_tensors(library: Path) -> None:
     (expected,) = rx.evaluate(module, "main", X, k)
     np.testing.assert_array_equal(expected, X - 5 * X - 6)
     np.testing.assert_array_equal(rx.compile(module)(X, k), expected)
+
+
+@pytest.mark.parametrize("dtype", ["i64", "i8", "ui8", "i1", "i32"])
+def test_arguments_that_are_known_at_run_time(library: Path, dtype: str) -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        x, number, factor = b.input("x", ("n", 4)), b.input("number", (), dtype), b.input("factor", ())
+        (y,) = b.call_extern("acme_scale", [x], [(("n", 4), "f32")], library=library, arguments=[factor])
+        arguments = [number, b.shape_value("n"), "minus"]
+        k = b.constant(np.array([2], np.int8))
+        b.output(*b.call_extern("acme_mix", [x, y, k], [(("n", 4), "f32")], library=library, arguments=arguments))
+    module = b.build()
+    number = np.array(200).astype(numpy_dtype(dtype))
+    expected = -(X + 2 * X * 3 + 2 * int(number))
+    for got in (rx.compile(module)(X, number, np.float32(3)), rx.evaluate(module, "main", X, number, np.float32(3))[0]):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 def test_no_inputs_and_sizes_that_are_expressions(library: Path) -> None:

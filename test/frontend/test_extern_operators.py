@@ -286,13 +286,19 @@ def test_sizes_that_data_decides_are_refused():
         rx.from_torch(torch.export.export(Chosen(), (torch.randn(4),)))
 
 
-def test_sizes_as_arguments_are_refused():
+def test_sizes_and_numbers_from_data_as_arguments():
     class Sized(torch.nn.Module):
-        def forward(self, x):
-            return iota(x, [x.shape[0]])
+        def forward(self, x, k):
+            y = mix([x, x], k.to(torch.int8).reshape(1), None, k.item(), False)
+            return iota(x, [x.shape[0] + 1]), y
 
-    with pytest.raises(rx.RelaxError, match="expected constants for a C function, got the size n as argument 1"):
-        rx.from_torch(exported(Sized(), torch.randn(4, 3)))
+    with models.quiet():
+        n = torch.export.Dim("n", min=2)
+        program = torch.export.export(Sized(), (torch.randn(4, 3), torch.tensor(5)), dynamic_shapes=({0: n}, None))
+    module = rx.from_torch(program)
+    x, k = torch.randn(3, 3), torch.tensor(-4)
+    for got, wanted in zip(rx.compile(module)(x, k), Sized()(x, k), strict=True):
+        torch.testing.assert_close(got, wanted)
 
 
 @pytest.mark.parametrize(
