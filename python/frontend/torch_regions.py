@@ -23,6 +23,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind, InputSpec, TensorArgument
 
+from .torch_numbers import carries_numbers, carry_tensors
 from .torch_warnings import without_warnings
 
 __all__ = ["without_regions"]
@@ -42,7 +43,8 @@ def without_regions(program: ExportedProgram) -> ExportedProgram:
     """The program without such graphs and tensors: itself, where it has none."""
     modules = [m for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
     inner = modules[1:]
-    if not any(_is_region(n) for m in modules for n in m.graph.nodes) and not any(_tensors_of(m) for m in inner):
+    nodes = [n for m in modules for n in m.graph.nodes]
+    if not any(_is_region(n) or carries_numbers(n) for n in nodes) and not any(_tensors_of(m) for m in inner):
         return program
     with without_warnings():
         return _Rewriter(program).rewritten()
@@ -99,6 +101,8 @@ class _Rewriter:
                 _write_out(owner, node, set(named))
             elif _name_of(node) in _READERS:
                 _pass_tensors(owner, node)
+                if _name_of(node) == "while_loop":
+                    carry_tensors(owner, node)
         owner.recompile()
 
     def _lift_to_inputs(self, root: torch.fx.GraphModule) -> None:

@@ -119,3 +119,45 @@ def test_a_branch_runs_compiled_by_torch():
         for x in (torch.ones(3, 4), -torch.ones(3, 4)):
             assert_equal([t.numpy() for t in fast(x)], [t.numpy() for t in model(x)])
     assert [g.runs_in for g in rx.torch_graphs()[before:]] == ["relaxir"]
+
+
+class Counted(Layers):
+    """The loop carries a number, which is read inside and behind it."""
+
+    def forward(self, x):
+        def body(i, y):
+            return i + 2, torch.cond(y.sum() > 30, lambda y: y - 1, lambda y: y * 2 + y.abs(), (y,)) + i
+
+        n, y = while_loop(lambda i, y: y.sum() < 90, body, (1, x))
+        return n, self.a(y) * n
+
+
+class CountedAlone(torch.nn.Module):
+    def forward(self, x):
+        return while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y.sin() * i), (0, x))
+
+
+class Cut(torch.nn.Module):
+    """The number decides a size."""
+
+    def forward(self, x):
+        n, y = while_loop(lambda i, y: y.sum() < 50, lambda i, y: (i + 1, y * 2), (0, x))
+        torch._check(n >= 0)
+        torch._check(n <= 3)
+        return y[:n].sum(0)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("make", [Counted, CountedAlone, Cut])
+def test_loops_that_carry_numbers(make, strict):
+    with models.quiet():
+        program = torch.export.export(make().eval(), (torch.ones(3, 4),), strict=strict)
+    executable = rx.compile(rx.from_torch(program))
+    if executable.manifest.prepared_weights:
+        executable.bind(executable.prepare(dict(make().state_dict())))
+    for x in (torch.ones(3, 4), torch.full((3, 4), 2.5)):
+        wanted = make()(x)
+        found = executable(x.numpy())
+        pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+        for got, expected in pairs:
+            np.testing.assert_allclose(got, torch.as_tensor(expected).detach().numpy(), rtol=1e-5, atol=1e-5)
