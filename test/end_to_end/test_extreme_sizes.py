@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -33,9 +34,15 @@ def outcome(function: Callable[[], Any]) -> Any:
     return in_child(run)
 
 
+@functools.lru_cache(maxsize=1)
+def compiled(module: rx.Module) -> rx.Executable:
+    """Once, for all calls of a test."""
+    return rx.compile(module)
+
+
 def both(module: rx.Module, sizes: list[tuple[int, ...]]) -> tuple[Any, Any]:
     inputs = [np.ones(s, np.float32) for s in sizes]
-    executable = rx.compile(module)
+    executable = compiled(module)
     return (
         outcome(lambda: rx.evaluate(module, "main", *inputs)),
         outcome(lambda: [executable(*map(guarded_copy, inputs))]),

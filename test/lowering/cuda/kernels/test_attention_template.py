@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import replace
 
@@ -42,9 +43,15 @@ def attention(
     return b.build()
 
 
+@functools.lru_cache(maxsize=1)
+def compiled(module: rx.Module, target: str) -> rx.Executable:
+    """Once, for all calls of a test."""
+    return rx.compile(module, target=target, device="emulated")
+
+
 def agree(module: rx.Module, *inputs: np.ndarray, target: str = TARGETS[0], bound: float = BOUNDS["bf16"]) -> list[str]:
     """Asserts that the template takes it, and that its numbers are the reference's; gives the plans."""
-    executable = rx.compile(module, target=target, device="emulated")
+    executable = compiled(module, target)
     got, (want,) = np.asarray(executable(*inputs)).astype(np.float64), rx.evaluate(module, "main", *inputs)
     want = np.asarray(want).astype(np.float64)
     assert np.array_equal(np.isnan(got), np.isnan(want))
