@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from .bindings import ir
@@ -19,8 +19,8 @@ class ContextTable(Generic[T]):
     An object of MLIR keeps its context alive: what is remembered must have none.
     """
 
-    def __init__(self, read: Callable[[ir.Type | ir.Attribute], T]):
-        """Args: read: gives the answer when it is asked for first."""
+    def __init__(self, read: Callable[[Any], T]):
+        """Args: read: gives the answer for a type or an attribute when it is asked for first."""
         self._read = read
         self._known: WeakKeyDictionary[ir.Context, dict[int, T]] = WeakKeyDictionary()
 

@@ -97,8 +97,9 @@ def object_code(
         queue = early or UnitQueue(target)
         queue.add({u.name: u.text for u in units if u.name not in found})
         made = queue.compiled(own)
-        for name in made.keys() & keys.keys() if store is not None else ():
-            store.put(keys[name], made[name])
+        if store is not None:
+            for name in made.keys() & keys.keys():
+                store.put(keys[name], made[name])
         found |= made
     except (RuntimeError, WorkerDeathError) as error:
         raise RelaxError(f"LLVM cannot compile for {target.triple}: {error}") from None

@@ -77,7 +77,8 @@ class KnownKernels:
             early: of kernels that are not in the module any more, what ``relax.kernel_text`` was, the symbol and the arguments.
         """
         made = [(digest, symbols[name], found) for name, digest, found in _marked(module) if name in symbols]
-        for digest, symbol, found in (*made, *((text.partition(" ")[0], *rest) for text, *rest in early)):
+        made += [(text.partition(" ")[0], symbol, found) for text, symbol, found in early]
+        for digest, symbol, found in made:
             head = json.dumps([symbol, *found.numbers]).encode()
             self._store.put(digest, head + b"\n" + codes[symbol])
 

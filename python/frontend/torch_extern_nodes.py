@@ -7,7 +7,7 @@ the operator returns. Both become ``torch.operator`` of the operator's name, who
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -67,10 +67,10 @@ def _plain(node: torch.fx.Node, schema: Any) -> tuple[dict[str, Any], list[int]]
 
 def _functionalized(node: torch.fx.Node, schema: Any) -> tuple[dict[str, Any], list[int]]:
     """The arguments by name, and where what the operator returns is, then what it writes, in the order of the arguments."""
-    options: Mapping[str, Any] = node.kwargs
+    options = cast("Mapping[str, Any]", node.kwargs)
     bases: Any = options["_all_bases"]
     returned = max(len(schema.returns), 1)
-    positions = list(range(len(schema.returns)))
+    positions: list[int] = list(range(len(schema.returns)))
     given = {p.name: options[p.name] for p in schema.arguments if p.name in options}
     for p in schema.arguments:
         own = {key for key in options if key.startswith(f"_{p.name}_") and not _is_of_another(key, p.name, schema)}

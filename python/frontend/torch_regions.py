@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.export import ExportedProgram
@@ -60,7 +60,7 @@ class _Rewriter:
     def __init__(self, program: ExportedProgram):
         self.program = program
         self.lifted: dict[str, torch.Tensor] = {}
-        self._returned = {o.arg.name for o in program.graph_signature.output_specs if o.arg is not None}
+        self._returned = {o.arg.name for o in program.graph_signature.output_specs}
 
     def rewritten(self) -> ExportedProgram:
         root = self._copied(self.program.graph_module)
@@ -137,7 +137,7 @@ def _tensors_of(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
 def _write_out(owner: torch.fx.GraphModule, node: torch.fx.Node, named: set[str]) -> None:
     """Puts what a graph has in the place of its call."""
     graph_at, first = _REGIONS[_name_of(node)]
-    arguments: _Arguments = node.args
+    arguments = cast("Sequence[Any]", node.args)
     inner = getattr(owner, arguments[graph_at].target)
     operands = arguments[first] if _name_of(node) == "strict_mode" else arguments[first:]
     graph = owner.graph
@@ -148,7 +148,7 @@ def _write_out(owner: torch.fx.GraphModule, node: torch.fx.Node, named: set[str]
             _mode(graph, torch.amp.autocast_mode._exit_autocast, (mode,))
     for user in list(node.users):
         if isinstance(found, list | tuple) and user.target is operator.getitem:
-            _take_over(graph, user, found[user.args[1]], named)
+            _take_over(graph, user, found[cast("int", user.args[1])], named)
     if node.users:
         _take_over(graph, node, found, named)
     else:

@@ -79,7 +79,8 @@ class _Known:
 
     def _named(self, entry: str, program: ExportedProgram, spec: InputSpec) -> str:
         name, tensor = qualified_name(spec), _tensor(program, spec)
-        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        functorch: Any = torch._C
+        if functorch._functorch.is_functorch_wrapped_tensor(tensor):
             raise RelaxError(
                 f"expected constants with numbers, got '{name}': torch.export does not trace transforms of torch.func such as "
                 "grad; write what they compute out"
