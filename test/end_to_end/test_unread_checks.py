@@ -6,6 +6,7 @@ Of every relax op ``fuzzing/size_variants.py`` makes such functions too.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fuzzing.index_extremes import compare
 from relaxir.dialect import ops  # noqa: F401  fills the dialect
 from relaxir.dialect.relax import Relax
 from relaxir.lowering.check_scalars import CHECKED
+from support.extern_library import extern_library
 
 #: Numbers that lines read; ``%v`` is 1 where nothing fails, and 0 where something does.
 HEAD = """%c0 = arith.constant 0 : index
@@ -45,6 +47,9 @@ LINES = {
         %r = "relax.index_copy"(%x, %i, %w) : (tensor<4xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<4xf32>""",
     "relax.scatter_elements": """%w = "relax.take"(%x, %j) : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>
         %r = "relax.scatter_elements"(%x, %i, %w) : (tensor<4xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<4xf32>""",
+    "relax.call_extern": f"""%r = "relax.call_extern"(%x) {{symbol = "acme_small", library = "LIBRARY",
+        operandSegmentSizes = array<i32: {", ".join("1" + "0" * 23)}>,
+        resultSegmentSizes = array<i32: {", ".join("1" + "0" * 11)}>}} : (tensor<4xf32>) -> tensor<4xf32>""",
     "relax.match_cast": '%r = "relax.match_cast"(%u) : (tensor<?xf32>) -> tensor<4xf32>',
     "relax.add": '%r = "relax.add"(%x, %u) : (tensor<4xf32>, tensor<?xf32>) -> tensor<4xf32>',
     "relax.reshape": """%w = "relax.reshape"(%u) : (tensor<?xf32>) -> tensor<2x2xf32>
@@ -108,10 +113,13 @@ def inputs(fails: bool, goes: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize("around", AROUND)
-def test_calls_that_an_unread_operation_refuses(around: str) -> None:
+def test_calls_that_an_unread_operation_refuses(around: str, tmp_path: Path) -> None:
+    library = extern_library(tmp_path)
+    rx.Extern(library=library, symbol="acme_small")
     names = list(LINES)[:: 1 if around in ("nothing", "both") else 3]
     for name in names:
         text = TEXT.replace("HEAD", HEAD).replace("AROUND", AROUND[around]).replace("LINE", LINES[name])
+        text = text.replace("LIBRARY", str(library))
         module = rx.Module.parse(text)
         executable = rx.compile(module, cache=False)
         for fails, goes in ((False, True), (True, True), (True, False)):

@@ -85,6 +85,12 @@ int acme_root(const DLTensor *in, int32_t n_in, DLTensor *out, int32_t n_out) {
   return x < 0 ? 7 : 0;
 }
 
+/* an error where the first element is more than 100 */
+int acme_small(const DLTensor *in, int32_t n_in, DLTensor *out, int32_t n_out) {
+  memcpy(out->data, in->data, count(in) * sizeof(float));
+  return *(const float *)in->data > 100;
+}
+
 /* first, first + 1, ...; an error where there are inputs */
 int acme_iota(const DLTensor *in, int32_t n_in, DLTensor *out, int32_t n_out, int64_t first) {
   for (int64_t i = 0; i < count(out); i++) ((int32_t *)out->data)[i] = (int32_t)(first + i);
