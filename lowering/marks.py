@@ -185,7 +185,8 @@ WRITABLE = "bufferization.writable"
 PLAN = "relax.plan"
 
 #: On a module, a string: the GPU that its entries run on, ``cuda:sm_80``.
-#: Written by cuda/set_cuda_target; read by cuda/set_cuda_target, linalg/vdevice, linalg/collective, linalg/extern.
+#: Written by cuda/set_cuda_target; read by cuda/set_cuda_target, fusion/outline_kernels, linalg/vdevice, linalg/collective,
+#: linalg/extern.
 CUDA_TARGET = "relax.cuda_target"
 
 #: On a function whose buffers are in the memory of a GPU; a unit.

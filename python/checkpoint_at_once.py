@@ -169,10 +169,13 @@ class _Reader:
     def _masked(self, weight: ir.Value, rows: ir.Value, members: ir.Value) -> ir.Value:
         """Rows times the matrices that flags ``[rows, experts]`` say; zeros where none does."""
         made: ir.Value | None = None
-        count = TensorInfo.of(weight).shape[0]
+        count, row_count = TensorInfo.of(weight).shape[0], TensorInfo.of(members).shape[0]
         assert isinstance(count, int)  # a weight's
+        flags = PermuteDims.create(
+            members, axes=[1, 0]
+        ).result  # each expert's are a view; a column would be a kernel of its own
         for e in range(count):
-            mine = StridedSlice.create(members, axes=[1], begin=[e], end=[e + 1]).result
+            mine = reshaped(StridedSlice.create(flags, axes=[0], begin=[e], end=[e + 1]).result, [row_count, 1])
             product = self._product(weight, e, rows)
             before = Full.create(value=0, result_types=[product.type]).result if made is None else made
             made = Where.create(mine, product, before).result

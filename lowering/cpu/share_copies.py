@@ -8,6 +8,8 @@ after::
 
     call @copy_0(%a, %part)
     func.func private @copy_0(%from: memref<?x64xf32>, %to: memref<?x64xf32, strided<[128, 1]>>) {relax.kernel}
+
+Where copies differ in where parts begin, the kernel takes parts that begin anywhere.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ from ..marks import KERNEL
 
 __all__ = ["ShareCopies", "share_copies"]
 
+#: Of what is read, and of what is written.
+_Types = tuple[ir.Type, ir.Type]
+
 
 @dataclass(frozen=True)
 class ShareCopies(LoweringPass):
@@ -40,15 +45,37 @@ def share_copies(module: ir.Operation) -> None:
     """Rewrites every copy of a buffer of rank 1 or more outside of kernels; in place."""
     copies = [c for f in functions(module) if KERNEL not in f.attributes for c in _copies(f.operation)]
     taken = {name_of(f) for f in functions(module)}
-    kernels: dict[tuple[ir.Type, ir.Type], str] = {}
+    kernels: dict[_Types, str] = {}
+    alike: dict[_Types, set[_Types]] = {}
+    found: list[tuple[ir.Operation, list[ir.Value], _Types]] = []
     for copy in copies:
         with ir.InsertionPoint(copy), copy.location:
             buffers = _collapsed(*copy.operands)
-            key = (buffers[0].type, buffers[1].type)
-            if key not in kernels:
-                kernels[key] = _kernel(module, key, taken)
-            func.CallOp([], ir.FlatSymbolRefAttr.get(kernels[key]), buffers)
+        types = (buffers[0].type, buffers[1].type)
+        anywhere = (_anywhere(types[0]), _anywhere(types[1]))
+        alike.setdefault(anywhere, set()).add(types)
+        found.append((copy, buffers, anywhere))
+    for copy, buffers, anywhere in found:
+        key = anywhere if len(alike[anywhere]) > 1 else (buffers[0].type, buffers[1].type)
+        if key not in kernels:
+            kernels[key] = _kernel(module, key, taken)
+        with ir.InsertionPoint(copy), copy.location:
+            places = [_cast(b, t) for b, t in zip(buffers, key, strict=True)]
+            func.CallOp([], ir.FlatSymbolRefAttr.get(kernels[key]), places)
         copy.erase()
+
+
+def _anywhere(kind: ir.Type) -> ir.Type:
+    """The type of a part of a buffer that may begin anywhere: copies of each column of a matrix, say, are alike then."""
+    type_ = ir.MemRefType(kind)
+    if not isinstance(type_.layout, ir.StridedLayoutAttr):
+        return kind
+    layout = ir.StridedLayoutAttr.get(ir.ShapedType.get_dynamic_stride_or_offset(), list(type_.layout.strides))
+    return ir.MemRefType.get(type_.shape, type_.element_type, layout, type_.memory_space)
+
+
+def _cast(buffer: ir.Value, kind: ir.Type) -> ir.Value:
+    return buffer if buffer.type == kind else ir.Operation.create("memref.cast", [kind], [buffer]).result
 
 
 def _collapsed(source: ir.Value, target: ir.Value) -> list[ir.Value]:
@@ -103,7 +130,7 @@ def _copies(function: ir.Operation) -> list[ir.Operation]:
     return found
 
 
-def _kernel(module: ir.Operation, types: tuple[ir.Type, ir.Type], taken: set[str]) -> str:
+def _kernel(module: ir.Operation, types: _Types, taken: set[str]) -> str:
     number = next(n for n in range(len(taken) + 1) if f"copy_{n}" not in taken)
     name = f"copy_{number}"
     taken.add(name)

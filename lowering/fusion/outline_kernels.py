@@ -14,7 +14,8 @@ after::
 A contraction arrives as a kernel already. The elementwise op that is the only user of its result, and reads it as it was
 written, moves into it as an epilogue: the kernel template then applies it to the accumulators, and the intermediate tensor is
 never stored. What widens a weight that it reads moves into it as a prologue, see :mod:`.weight_prologue`. What is only
-inserted into another tensor, as a part of a concatenation is, a kernel computes there. Ops on the same rows (a softmax, a norm)
+inserted into another tensor, as a part of a concatenation is, a kernel computes there. Slices that differ in nothing but their
+place are views (:mod:`.view_slices`). Ops on the same rows (a softmax, a norm)
 become one kernel, see :mod:`.row_groups`. Compile time grows with distinct kernels, not with layers.
 """
 
@@ -31,7 +32,7 @@ from ...dialect.functions import body_of, functions, is_private, name_of
 from ...dialect.traversal import clone_with
 from ..kernel_function import mark_kernel, mark_writable
 from ..lowering_pass import LoweringPass
-from ..marks import CONTRACTION, KERNEL
+from ..marks import CONTRACTION, CUDA_TARGET, KERNEL
 from .linalg_queries import (
     captured,
     captures_tensors,
@@ -45,6 +46,7 @@ from .linalg_queries import (
 from .row_groups import RowGroup, find_row_groups
 from .separate_beginnings import separate_beginnings
 from .tensors import empty_like
+from .view_slices import view_slices
 from .weight_prologue import fuse_prologues
 
 __all__ = ["OutlineKernels", "outline_kernels"]
@@ -78,7 +80,9 @@ def outline_kernels(module: ir.Operation, rows: bool = True) -> None:
             continue
         separate_beginnings(function)
         fuse_prologues(function, kernels.by_name, kernels.add, rules)
-        _outline_all(_linalg_ops(function), kernels, rows)
+        ops = _linalg_ops(function)
+        # On a GPU each copy of a view would be a launch.
+        _outline_all(ops if CUDA_TARGET in module.attributes else view_slices(ops), kernels, rows)
     _drop_unused_kernels(module)
 
 

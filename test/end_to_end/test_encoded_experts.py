@@ -18,6 +18,7 @@ from relaxir import checkpoint as checkpoints
 from relaxir.checkpoint_at_once import side_by_side
 from relaxir.dialect.reports.checkpoint import CheckpointWeights
 from relaxir.dialect.reports.kernels import KernelSection
+from relaxir.lowering.cpu import codegen
 from relaxir.transformers.experts import EXPERTS
 from relaxir.weights import Checkpoint, write_safetensors
 from relaxir.weights.quantizing import quantized
@@ -107,6 +108,7 @@ def test_gguf_of_a_whole_model(tmp_path: Path, architecture: str) -> None:
     assert {w.name.rsplit(".", 1)[1] for w in section.kept if "experts" in w.name} == {"gate_up_proj", "down_proj"}
 
 
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "num_experts_per_tok": 2}
 MOE = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts_per_tok": 2}
 AT_ONCE: dict[str, tuple[str, dict[str, Any]]] = {
     "mxfp4": ("gpt_oss", {**MOE, "intermediate_size": 32, "num_local_experts": 4, "head_dim": 16}),
@@ -235,6 +237,65 @@ def test_experts_taken_one_by_one(tmp_path: Path, kind: str) -> None:
     assert sum(w.array.nbytes for w in exe.manifest.prepared_weights.values()) == bits[kind] / 8 * weight.size
     (kernels,) = [s.kernels for s in exe.report.sections if isinstance(s, KernelSection) and s.function == "main"]
     assert {kernel.kind for kernel in kernels} == {"contraction"}
+
+
+@pytest.mark.parametrize("which", ["grouped", "chosen"])
+def test_experts_share_their_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str) -> None:
+    """What is compiled does not grow with the number of experts, whose rows come from flags at other places."""
+    found: list[int] = []
+    units_of = codegen.units_of
+    monkeypatch.setenv("RELAXIR_CACHE_DIR", "")  # kernels of other tests are no units
+    monkeypatch.setattr(codegen, "units_of", lambda text: found.append(len(units := list(units_of(text)))) or units)
+    rng, k, n = np.random.default_rng(0), 64, 32
+    for count in (16, 24):
+        raw = gguf_files.blocks(rng, "Q4_0", count * n, k // 32, usual=True)
+        path = gguf_files.write(tmp_path / f"m{count}.gguf", {"w": (raw.reshape(count, n, -1), Kind.Q4_0)})
+        b = rx.Builder()
+        with b.function("main"):
+            x = b.input("x", ("m", k))
+            other = b.input("other", (count,) if which == "grouped" else ("m",), "i64")
+            w = b.weight("w", (count, n, k))
+            if which == "grouped":
+                y = b.grouped_matmul(x, b.permute_dims(b.reshape(w, (count * n, k)), axes=[1, 0]), other)
+            else:
+                y = b.matmul(b.expand_dims(x, axis=[1]), b.permute_dims(b.take(w, other, axis=0), axes=[0, 2, 1]))
+            b.output(y)
+        exe = rx.compile(b.build(), checkpoint=path, cache=False)
+        exe.bind(exe.prepare(path))
+        rows, experts = rng.standard_normal((7, k), np.float32), np.array([0, 3, 3, count - 2, 5, 0, 9])
+        experts = np.sort(experts) if which == "grouped" else experts
+        got = exe(rows, np.searchsorted(experts, np.arange(count), "right") if which == "grouped" else experts)
+        wide = gguf.dequantize(raw, Kind.Q4_0).reshape(count, n, k)
+        expected = np.stack([wide[e] @ row for e, row in zip(experts, rows, strict=True)])
+        # Sums of 64 products in another order, in f32.
+        np.testing.assert_allclose(np.reshape(got, expected.shape), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    assert found[0] == found[1]
+
+
+def test_a_model_s_experts_share_their_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So do those that are exported one by one, whose shares are columns of one tensor."""
+    found: list[int] = []
+    units_of = codegen.units_of
+    monkeypatch.setenv("RELAXIR_CACHE_DIR", "")  # kernels of other tests are no units
+    monkeypatch.setattr(codegen, "units_of", lambda text: found.append(len(units := list(units_of(text)))) or units)
+    for count in (8, 12):
+        config: Any = transformers.AutoConfig.for_model(
+            "mixtral",
+            vocab_size=32,
+            hidden_size=64,
+            num_hidden_layers=1,
+            intermediate_size=64,
+            num_local_experts=count,
+            **HEADS,
+        )
+        block: Any = transformers.AutoModelForCausalLM.from_config(config, experts_implementation=EXPERTS).eval()
+        layer, rows = block.model.layers[0].mlp, torch.randn(1, 5, 64)
+        with torch.no_grad(), models.quiet():
+            exe = rx.compile(rx.from_torch(torch.export.export(layer, (rows,))), cache=False)
+            exe.bind(exe.prepare({name: parameter.detach() for name, parameter in layer.named_parameters()}))
+            # Sums of 64 products in another order, in f32.
+            torch.testing.assert_close(exe(rows), layer(rows), rtol=1e-4, atol=1e-5)
+    assert found[0] == found[1]
 
 
 def test_each_expert_is_read_once_by_one_computation(tmp_path: Path) -> None:

@@ -30,5 +30,18 @@ func.func @one(%a: memref<1x1xf32>, %b: memref<1x1xf32, strided<[2, 1]>>) {
   return
 }
 
+// Parts that begin elsewhere are copied by one kernel.
+// CHECK-LABEL: func.func @places(
+// CHECK: memref.cast %{{.*}} : memref<4xi8, strided<[8], offset: 2>> to memref<4xi8, strided<[8], offset: ?>>
+// CHECK: call @[[COPY:copy_[0-9]]](
+// CHECK: memref.cast %{{.*}} : memref<4xi8, strided<[8], offset: 5>> to memref<4xi8, strided<[8], offset: ?>>
+// CHECK: call @[[COPY]](
+func.func @places(%a: memref<4x1xi8, strided<[8, 1], offset: 2>>, %b: memref<4x1xi8, strided<[8, 1], offset: 5>>,
+    %c: memref<4x1xi8>) {
+  memref.copy %a, %c : memref<4x1xi8, strided<[8, 1], offset: 2>> to memref<4x1xi8>
+  memref.copy %b, %c : memref<4x1xi8, strided<[8, 1], offset: 5>> to memref<4x1xi8>
+  return
+}
+
 // CHECK: func.func private @copy_0(%{{.*}}: memref<32xf32>, %{{.*}}: memref<32xf32>) attributes {relax.kernel}
 // CHECK-NEXT: memref.copy
