@@ -21,7 +21,6 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ...dialect.bindings import ir
-from ..marks import CONTRACTION
 from .linalg_queries import destinations, index_maps, is_empty, is_parallel
 
 __all__ = ["view_slices"]
@@ -66,7 +65,7 @@ def _separate(ops: Sequence[ir.Operation]) -> None:
 
 
 def _may_be_separated(op: ir.Operation) -> bool:
-    return op.name == "linalg.generic" and CONTRACTION not in op.attributes and is_parallel(op) and len(op.results) == 1
+    return op.name == "linalg.generic" and is_parallel(op) and len(op.results) == 1
 
 
 def _places(op: ir.Operation, position: int, map_: ir.AffineMap) -> dict[int, int]:
