@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 
 import relaxir as rx
 from relaxir import backend
+from relaxir.weights import Checkpoint
 from support.onnx_models import MODELS, model
 
 _SIZES = {"batch": 5, "n": 4, "length": 21}
@@ -84,6 +85,29 @@ def test_external_data_is_read_from_beside_the_model(tmp_path: Path) -> None:
     executable = rx.compile(rx.from_onnx(path))
     executable.bind(executable.prepare(path))
     np.testing.assert_array_equal(executable(**inputs), wanted[0])
+
+
+def test_external_data_is_prepared_as_a_stream(tmp_path: Path) -> None:
+    """A layer's weight is in memory at a time, and what is written is what prepares from arrays."""
+    rng, side, layers = np.random.default_rng(0), 64, 8
+    arrays = {f"w{i}": rng.standard_normal((side, side), np.float32) for i in range(layers)}
+    x = helper.make_tensor_value_info("x0", TensorProto.FLOAT, ["n", side])
+    y = helper.make_tensor_value_info(f"x{layers}", TensorProto.FLOAT, ["n", side])
+    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"]) for i in range(layers)]
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    proto = helper.make_model(helper.make_graph(nodes, "layers", [x], [y], weights))
+    path = tmp_path / "model.onnx"
+    onnx.save_model(proto, path, save_as_external_data=True, size_threshold=0, location="model.data")
+    assert path.stat().st_size < arrays["w0"].nbytes < (tmp_path / "model.data").stat().st_size / 7
+    executable = rx.compile(rx.from_onnx(path))
+    report = executable.prepare(path, tmp_path / "streamed.safetensors")
+    executable.prepare(arrays, tmp_path / "arrays.safetensors")
+    streamed, other = (Checkpoint(tmp_path / f"{name}.safetensors") for name in ("streamed", "arrays"))
+    assert all(streamed.get(name).tobytes() == other.get(name).tobytes() for name in other)
+    assert report.peak_bytes <= report.predicted_peak_bytes <= 2 * arrays["w0"].nbytes + 4096
+    (tmp_path / "model.data").write_bytes((tmp_path / "model.data").read_bytes()[:-1])
+    with pytest.raises(rx.RelaxError, match="expected 16384 bytes of 'w7' at 114688 of .*, got fewer"):
+        executable.prepare(path, tmp_path / "cut.safetensors")
 
 
 @pytest.fixture(scope="module")

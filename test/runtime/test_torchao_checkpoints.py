@@ -105,6 +105,32 @@ def test_floats_in_blocks_are_decoded_as_torchao_does(tmp_path: Path, kind: str,
     np.testing.assert_array_equal(source.get("fc.weight").astype(np.float32), want.float().numpy())
 
 
+#: Exponents of blocks: the least, which makes numbers that f32 has as subnormal ones alone, those around 1, the greatest, NaN.
+EXPONENTS = [0, 1, 126, 127, 128, 253, 254, 255]
+#: Scales of NVFP4 in e4m3: zeros, the least subnormal and normal ones, the greatest, NaN.
+EIGHTHS = [0x00, 0x80, 0x01, 0x07, 0x08, 0x38, 0x7E, 0x7F]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("kind", ["mxfp8", "mxfp8-e5m2", "mxfp4", "nvfp4"])
+def test_all_codes_and_the_ends_of_scales(tmp_path: Path, kind: str, dtype: torch.dtype) -> None:
+    """Every code of an element with every scale at the ends of what there is, bit for bit, NaN where torchao has it."""
+    weight = in_blocks(kind, dtype, 256)
+    data, scale = weight.qdata.view(torch.uint8), weight.scale.view(torch.uint8)
+    generator = torch.Generator().manual_seed(1)
+    data.copy_(torch.randint(0, 256, data.shape, generator=generator, dtype=torch.uint8))
+    data.reshape(-1)[:256] = torch.arange(256, dtype=torch.uint8)
+    ends = torch.tensor(EIGHTHS if kind == "nvfp4" else EXPONENTS, dtype=torch.uint8)
+    scale.copy_(ends[torch.randint(0, len(ends), scale.shape, generator=generator)])
+    got = decoded(open_tensors(folder(tmp_path, {"fc.weight": weight}))).get("fc.weight").astype(np.float32)
+    want = weight.dequantize().float().numpy()
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    numbers = ~np.isnan(want)
+    np.testing.assert_array_equal(got[numbers].view(np.uint32), want[numbers].view(np.uint32))
+    assert numbers.any()
+    assert not numbers.all()
+
+
 @pytest.mark.parametrize("kind", ["mxfp8 swizzled", "nvfp4 swizzled"])
 def test_rows_of_swizzled_scales(tmp_path: Path, kind: str) -> None:
     weight = in_blocks(kind, torch.float32, 256)

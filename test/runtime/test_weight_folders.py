@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 import torch
 
+import relaxir as rx
 from relaxir import RelaxError
 from relaxir.weights import Checkpoint, write_safetensors
 from relaxir.weights.opening import decoded, open_tensors
+from support import gguf_files
 from support.gguf_files import blocks
 from support.hand_compiled import doubling
 
@@ -160,3 +162,60 @@ def test_gguf_files_that_do_not_belong_together(tmp_path: Path) -> None:
     parts[1].write_bytes(second.replace(b"w2", b"w0"))
     with pytest.raises(RelaxError, match="tensor 'w0': expected it in one of 3 files, got it in several"):
         open_tensors(parts[0])
+
+
+def tied() -> rx.Executable:
+    """Looks up rows of one table and multiplies with another: one tensor of the file is both."""
+    b = rx.Builder()
+    with b.function("main"):
+        ids = b.input("ids", ("n",), "i64")
+        rows = b.take(b.weight("model.embed_tokens.weight", (48, 32)), ids, axis=0)
+        middle = b.matmul(rows, b.permute_dims(b.weight("model.layers.0.mlp.weight", (32, 32)), axes=[1, 0]))
+        b.output(b.matmul(middle, b.permute_dims(b.weight("lm_head.weight", (48, 32)), axes=[1, 0])))
+    return rx.compile(b.build())
+
+
+@pytest.mark.parametrize("kept", ["model.embed_tokens.weight", "lm_head.weight"])
+def test_tied_weights_of_shards_are_one_tensor(tmp_path: Path, kept: str) -> None:
+    """Whichever of the two a folder has, in whichever shard; where its configuration says that they are two, one is missing."""
+    rng = np.random.default_rng(0)
+    table, inner = rng.standard_normal((48, 32), np.float32), rng.standard_normal((32, 32), np.float32)
+    parts = [{"other": RAW["w0"]}, {"model.layers.0.mlp.weight": inner}, {kept: table}]
+    shards = {f"{i}.safetensors": part for i, part in enumerate(parts)}
+    index = json.dumps({"weight_map": {name: file for file, part in shards.items() for name in part}})
+    filled(tmp_path, {**shards, "model.safetensors.index.json": index, "config.json": '{"tie_word_embeddings": true}'})
+    exe = tied()
+    report = exe.prepare(tmp_path, tmp_path / "prepared.safetensors", jobs=2)
+    (other,) = {"model.embed_tokens.weight", "lm_head.weight"} - {kept}
+    assert f"'{other}' read from '{kept}'" in report.notes
+    exe.bind(tmp_path / "prepared.safetensors")
+    ids = np.array([3, 47, 0])
+    np.testing.assert_allclose(exe(ids), table[ids] @ inner.T @ table.T, rtol=1e-4, atol=1e-4)  # sums of 32 products, twice
+    (tmp_path / "config.json").write_text('{"tie_word_embeddings": false}')
+    with pytest.raises(RelaxError, match=f"weight '{other}': expected f32\\[48, 32\\], got none"):
+        exe.prepare(tmp_path, tmp_path / "again.safetensors")
+
+
+def test_tied_weights_of_gguf_are_one_tensor(tmp_path: Path) -> None:
+    """llama.cpp's converter leaves out what the output layer shares with the embedding."""
+    rng = np.random.default_rng(0)
+    table, inner = rng.standard_normal((48, 32), np.float32), rng.standard_normal((32, 32), np.float32)
+    b = rx.Builder()
+    with b.function("main"):
+        ids = b.input("ids", ("n",), "i64")
+        rows = b.take(b.weight("model.embed_tokens.weight", (48, 32)), ids, axis=0)
+        middle = b.matmul(rows, b.permute_dims(b.weight("model.layers.0.mlp.gate_proj.weight", (32, 32)), axes=[1, 0]))
+        b.output(b.matmul(middle, b.permute_dims(b.weight("lm_head.weight", (48, 32)), axes=[1, 0])))
+    kind = gguf.GGMLQuantizationType.F32
+    path = write({"token_embd.weight": (table, kind), "blk.0.ffn_gate.weight": (inner, kind)}, tmp_path)
+    exe = rx.compile(b.build())
+    prepared = exe.prepare(path)
+    assert "'lm_head.weight' read from 'model.embed_tokens.weight'" in prepared.report.notes
+    exe.bind(prepared)
+    ids = np.array([3, 47, 0])
+    np.testing.assert_allclose(exe(ids), table[ids] @ inner.T @ table.T, rtol=1e-4, atol=1e-4)  # sums of 32 products, twice
+
+
+def write(tensors: dict[str, tuple[np.ndarray, gguf.GGMLQuantizationType]], folder: Path) -> Path:
+    """A file of a Llama of one layer."""
+    return gguf_files.write(folder / "m.gguf", tensors, "llama")
