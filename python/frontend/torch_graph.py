@@ -38,7 +38,7 @@ from .torch_import_cache import ImportCache
 from .torch_op import HANDLERS
 from .torch_program import Program, Returned
 from .torch_resampling import cubic_resampling, exact_quotient, linear_resampling
-from .torch_strided import WRITTEN, strided_as_indices
+from .torch_strided import WRITTEN, strided_as_indices, strided_writes
 from .torch_subgraphs import import_higher_order, refused_graphs
 from .torch_values import ALIKE, EXTREME, EXTREMES, KIND, SIZES, SYMBOL, SYMBOLS
 from .torch_weights import first_value
@@ -109,7 +109,7 @@ def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
     needed = {op: how for op, how in table.items() if names[op] in also or names[op] not in kept}
     asserted = {torch.ops.aten._assert_async.default: _assert_with_message}
     resampling = linear_resampling(needed) | cubic_resampling(needed) | antialiased_resampling()
-    return asserted | needed | resampling | grid_sampling() | composites()
+    return asserted | needed | resampling | grid_sampling() | strided_writes() | composites()
 
 
 @functools.lru_cache(maxsize=1)

@@ -70,3 +70,21 @@ class Gradient(torch.nn.Module):
 def test_gradients_that_torch_does_not_trace_are_refused():
     with pytest.raises(rx.RelaxError, match=r"torch.export does not trace transforms of torch.func"):
         rx.from_torch(exported(Gradient(), (torch.randn(10),)))
+
+
+class Diagonal(torch.nn.Module):
+    """Writes through views by strides."""
+
+    def forward(self, x, y):
+        z, w = x.clone(), y * 2
+        z.fill_diagonal_(7.0)
+        w.fill_diagonal_(-1.0, wrap=True)
+        w.as_strided((2, 2), (3, 1), 1).mul_(3)
+        return z, w
+
+
+def test_writes_through_views_by_strides():
+    inputs = torch.randn(4, 4), torch.randn(7, 3)
+    executable = rx.compile(rx.from_torch(exported(Diagonal(), inputs)))
+    for got, wanted in zip(executable(*inputs), Diagonal()(*inputs), strict=True):
+        torch.testing.assert_close(got, wanted)
