@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..dialect.bindings import ir
+from ..dialect.context_table import ContextTable
 from ..dialect.functions import body_of, functions
 from ..dialect.traversal import nested_operations
 from .fusion.linalg_queries import destinations, index_maps
@@ -54,7 +55,10 @@ def _replace(op: ir.Operation, values: list[ir.Value]) -> None:
 
 def _has_no_iteration(op: ir.Operation) -> bool:
     """Whether types say that a loop of a ``linalg.generic`` ends where it starts."""
-    for value, map_ in zip(op.operands, index_maps(op), strict=True):
+    operands = list(op.operands)
+    if not any(isinstance(v.type, ir.RankedTensorType) and _is_empty(v) for v in operands):
+        return False
+    for value, map_ in zip(operands, index_maps(op), strict=True):
         if isinstance(value.type, ir.RankedTensorType) and _is_empty(value):
             shape = list(value.type.shape)
             if any(isinstance(e, ir.AffineDimExpr) for e, size in zip(map_.results, shape, strict=True) if size == 0):
@@ -63,7 +67,10 @@ def _has_no_iteration(op: ir.Operation) -> bool:
 
 
 def _is_empty(value: ir.Value) -> bool:
-    return 0 in list(ir.RankedTensorType(value.type).shape)
+    return _HAVE_NO_ELEMENTS.of(value.type)
+
+
+_HAVE_NO_ELEMENTS = ContextTable(lambda type_: 0 in list(ir.RankedTensorType(type_).shape))
 
 
 def _empty_slice(op: ir.Operation) -> None:

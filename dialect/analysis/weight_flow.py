@@ -23,8 +23,9 @@ have to be there for the symbols that an op mentions (:meth:`WeightFlow.definers
 
 from __future__ import annotations
 
+import functools
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 
 from ..bindings import func, ir
@@ -88,7 +89,7 @@ class FlowRules:
             return WeightFlow(self, [], [])
         arguments, given = list[ir.Value](block.arguments), num_input(function) if inputs is None else inputs
         split = len(arguments) if given is None else given
-        flow = WeightFlow(self, arguments[:split], arguments[split:], full_argument_names(function)[split:])
+        flow = WeightFlow(self, arguments[:split], arguments[split:], lambda: full_argument_names(function)[split:])
         flow.enter_later(function)
         return flow
 
@@ -100,12 +101,18 @@ class WeightFlow:
 
     Attributes:
         weights: the arguments that are weights.
-        names: what these are called.
+        names: what these are called, as of the first time this is asked.
         symbols: those that weights, and casts of what is known ahead, determine.
     """
 
-    def __init__(self, rules: FlowRules, inputs: Sequence[ir.Value], weights: Sequence[ir.Value], names: Sequence[str] = ()):
-        self.rules, self.weights, self.names = rules, list(weights), list(names)
+    def __init__(
+        self,
+        rules: FlowRules,
+        inputs: Sequence[ir.Value],
+        weights: Sequence[ir.Value],
+        names: Callable[[], list[str]] = list[str],
+    ):
+        self.rules, self.weights, self._names_of_weights = rules, list(weights), names
         self.symbols = bound_symbols(w.type for w in weights)
         self._input_symbols = bound_symbols(v.type for v in inputs)
         self._bound_before = bound_symbols(v.type for v in (*inputs, *weights))
@@ -114,6 +121,10 @@ class WeightFlow:
         self._inside = set[ir.Value]()
         self._read: Mapping[ir.Block, list[ir.Value]] = {}
         self._later: func.FuncOp | None = None
+
+    @functools.cached_property
+    def names(self) -> list[str]:
+        return self._names_of_weights()
 
     def comes_from_weights(self, value: ir.Value) -> bool:
         """Whether a value is a weight, or is computed from at least one, and constants, alone."""
@@ -182,8 +193,9 @@ class WeightFlow:
     def enter_all(self, function: func.FuncOp) -> None:
         """Enters the ops of a function, those of branches and loops that run on their own as well."""
         first, *others = function.regions[0].blocks
-        self._read = free_values_of_all(function.operation)
-        pending = deque((op, False) for op in operations(first))
+        ops = operations(first)
+        self._read = free_values_of_all(function.operation) if others or any(len(op.regions) for op in ops) else {}
+        pending = deque((op, False) for op in ops)
         pending.extend((op, True) for block in others for op in operations(block))
         while pending:
             op, nested = pending.popleft()

@@ -26,7 +26,7 @@ from ...dialect.functions import body_of, functions, name_of
 from ...dialect.traversal import is_read_once, nested_operations, operations
 from ..lowering_pass import LoweringPass
 from ..marks import CONTRACTION, KERNEL
-from .linalg_queries import captures_tensors, destinations, index_maps, is_empty, is_parallel, owner_name
+from .linalg_queries import captures_tensors, destinations, generics_in, index_maps, is_empty, is_parallel, owner_name
 from .tensors import empty_like
 
 __all__ = ["FlattenEpilogues", "flatten_epilogues"]
@@ -50,7 +50,7 @@ def flatten_epilogues(module: ir.Operation) -> None:
     for function in functions(module):
         if KERNEL in function.attributes or body_of(function) is None:
             continue
-        for op in [op for op in nested_operations(function.operation) if op.name == "linalg.generic"]:
+        for op in generics_in(function.operation):
             shape = _shape_between(op, contractions)
             if shape is not None:
                 _flatten(op, shape)
@@ -62,15 +62,15 @@ def _contracts(kernel: func.FuncOp) -> bool:
 
 def _shape_between(op: ir.Operation, contractions: set[str]) -> ir.Operation | None:
     """The reshape of a contraction's result that only this elementwise op reads, when the op can do without."""
-    if len(op.results) != 1 or not is_parallel(op) or captures_tensors(op) or _reads_indices(op):
-        return None
-    if not is_empty(destinations(op)[0]):
+    if len(op.results) != 1 or not is_parallel(op) or not is_empty(destinations(op)[0]):
         return None
     maps = index_maps(op)
     identity = ir.AffineMap.get_identity(maps[-1].n_dims)
     for value, map_ in zip(op.operands, maps, strict=True):
         if map_ == identity == maps[-1] and _is_reshaped_contraction(value, op, contractions):
             shape = value.owner.operation
+            if captures_tensors(op) or _reads_indices(op):
+                return None
             return shape if all(_flat_exprs(m, _groups(shape), _units(op)) is not None for m in maps) else None
     return None
 

@@ -157,7 +157,7 @@ def find_row_groups(ops: Iterable[ir.Operation], stays: Callable[[ir.Operation],
 
 def _row_counts(op: ir.Operation) -> list[int]:
     """How many first loops may be rows, most first: as many as some operand that an op makes is read by."""
-    if not _is_step(op):
+    if not _may_be_step(op):
         return []
     most = max((_prefix(m) for v, m in _reads(op) if owner_name(v) == "linalg.generic"), default=0)
     return list(range(most, 0, -1))
@@ -248,18 +248,20 @@ def _keeps_lines(group: RowGroup) -> bool:
 # -- questions about one op --------------------------------------------------------------------------------------------
 
 
-def _is_step(op: ir.Operation) -> bool:
-    """Whether an op is elementwise or a plain reduction, of new memory."""
+def _may_be_step(op: ir.Operation) -> bool:
+    """Whether an op is elementwise or a plain reduction, of new memory, as long as its body reads no tensors."""
     if op.name != "linalg.generic" or len(op.results) != 1:
         return False
     destination = destinations(op)[0]
-    return is_empty(_unfilled(destination)) and (is_parallel(op) or is_fill(destination)) and not captures_tensors(op)
+    return is_empty(_unfilled(destination)) and (is_parallel(op) or is_fill(destination))
 
 
 def _has_rows(op: ir.Operation, rows: int) -> bool:
     """Whether the first loops of an op can be rows: it writes by them first, and reduces all others or none."""
-    if not _is_step(op):
-        return False
+    return _may_be_step(op) and _loops_over_rows(op, rows) and not captures_tensors(op)
+
+
+def _loops_over_rows(op: ir.Operation, rows: int) -> bool:
     out = index_maps(op)[-1]
     if is_parallel(op):
         return out == ir.AffineMap.get_identity(out.n_dims) and out.n_dims >= rows

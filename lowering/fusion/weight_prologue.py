@@ -90,7 +90,7 @@ class _Weights:
     def growth_of(self, value: ir.Value) -> _Growth | None:
         """What widens a weight to this value, or to another shape of it, when it can be moved."""
         type_ = value.type
-        if not self._flow.is_known(value) or not isinstance(type_, ir.RankedTensorType):
+        if not isinstance(type_, ir.RankedTensorType):
             return None
         view, passed = ir.AffineMap.get_identity(type_.rank), [value]
         while owner_name(passed[-1]) in _RESHAPES:
@@ -100,6 +100,8 @@ class _Weights:
             view = _composed(_source_of(reshape), view)
             passed.append(reshape.operands[0])
         if isinstance(passed[-1], ir.BlockArgument) or not _is_growth(passed[-1].owner.operation):
+            return None
+        if not self._flow.is_known(value):  # asked last: nothing grows in most functions
             return None
         self._moved.extend(reversed(passed))
         return _Growth(passed[-1].owner.operation, view)

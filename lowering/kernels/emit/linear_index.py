@@ -31,6 +31,7 @@ class Size:
     terms: tuple[tuple[tuple[Symbol, ...], int], ...]
 
     @staticmethod
+    @lru_cache(maxsize=4096)  # a model has few, and DenseNet-121 asks 26,000 times
     def of(value: int) -> Size:
         return Size((((), value),)) if value else ZERO
 
@@ -145,6 +146,7 @@ class Linear:
     constant: Size = ZERO
 
     @staticmethod
+    @lru_cache(maxsize=256)
     def dim(position: int) -> Linear:
         return Linear(((position, Size.of(1)),))
 
