@@ -60,7 +60,7 @@ def dl_type(dtype: object) -> tuple[int, int]:
     """DLPack's code and bits of an element type or its name. Raises RelaxError for one that is no whole bytes."""
     found = _CODES.get(str(dtype))
     if found is None:
-        raise RelaxError(f"expected elements of {', '.join(_CODES)} for a function of another library, got {dtype}")
+        raise RelaxError(f"expected elements of whole bytes for a function of another library, got {dtype}")
     return found
 
 
