@@ -2,7 +2,8 @@
 
 // What a function of another library reads and writes is a function that nobody runs, until relax-call-externs.
 
-// CHECK: module attributes {relax.checks = ["{{.*}}'relax.call_extern' op expected 'acme_f' of 'a.so' to return 0, got an error"]
+// CHECK: module attributes {relax.checks = ["{{.*}}'relax.call_extern' op expected
+// CHECK-SAME: 'acme_f' of 'a.so' to return 0, got an error"]
 // CHECK: func.func @f(%[[X:.*]]: tensor<?x4xbf16>, %[[K:.*]]: tensor<3xi8>)
 // CHECK-DAG: %[[A:.*]] = tensor.empty(%{{.*}}) : tensor<?xi8>
 // CHECK-DAG: %[[B:.*]] = tensor.empty() : tensor<f32>
