@@ -53,7 +53,8 @@ def _problem(weight: ExportWeight) -> str | None:
         return None
     if len(weight.shape) > 2 and not weight.parts:
         keep = f"relax-quantize-weights{{keep={weight.name}}} leaves it wide"
-        return f"expected integers of a matrix, got those of {weight.shape[0]} in one tensor: {keep}, format='gguf' has experts"
+        got = f"those of {weight.shape[0]} in one tensor, for which compressed-tensors has no layout"
+        return f"expected integers of a matrix, got {got}: {keep}, format='gguf' has experts"
     if narrow.axis != len(weight.shape) - 1:
         return weight.axis_problem
     if not weight.parts and not weight.tensor.endswith(_END):
