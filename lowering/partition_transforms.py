@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -62,6 +63,9 @@ __all__ = ["PartitionTransforms", "partition_transforms"]
 Array = np.ndarray[Any, Any]
 
 _ARGUMENTS = ("arg_attrs", "res_attrs")
+
+# Of relax.call_extern; within a string the quotes would be \22.
+_LIBRARY = re.compile(r'\blibrary = "[^"]*", ')
 
 
 @dataclass(frozen=True)
@@ -218,12 +222,15 @@ class _Steps:
         return SegmentSpec(self.segment_parts[text], segment.gets, segment.made)
 
     def _fingerprint(self) -> str:
-        """Identifies what the prepared weights are: the computations, and the names and types around them."""
+        """Identifies what the prepared weights are: the computations, and the names and types around them.
+
+        Where a library of others lies says nothing of what its functions compute: their ``version`` does.
+        """
         content = {
             "raw": [w.as_json() for w in self.raw.values()],
             "prepared": [WeightSpec(w.name, w.array).as_json() for w in self.prepared.values()],
             "steps": [[list(s.gets), list(s.sets), *(r.as_json() for r in s.reads)] for s in self.steps],
-            "computations": list(self.computations),
+            "computations": [_LIBRARY.sub("", text) for text in self.computations],
         } | ({} if self.ranks == 1 else {"ranks": self.ranks})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -212,6 +213,13 @@ def test_another_version_has_another_fingerprint(library: Path) -> None:
     assert first.fingerprint != second.fingerprint
     with pytest.raises(rx.RelaxError, match="fingerprint"):
         second.bind(first.prepare({"w": X}))
+
+
+def test_a_library_that_was_moved_takes_the_same_weights(library: Path, tmp_path: Path) -> None:
+    moved = shutil.copy(library, tmp_path / library.name)
+    first, second = rx.compile(weighted(library)), rx.compile(weighted(moved))
+    second.bind(first.prepare({"w": X}))
+    np.testing.assert_array_equal(second(X), first.bind(first.prepare({"w": X}))(X))
 
 
 def test_a_barrier_keeps_a_function_in_inference(library: Path) -> None:
