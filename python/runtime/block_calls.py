@@ -123,7 +123,8 @@ def run_blocks(
                 places = inputs[thread](index)
                 done = clock()
                 offsets = run.calls[index].offsets[len(places) :]
-                call(run.calls[index], [*places, *map(sum, zip(made, offsets, strict=True))], arenas[thread])
+                places += [place + offset for place, offset in zip(made, offsets, strict=True)]
+                call(run.calls[index], places, arenas[thread])
                 read, computed = read + done - begun, computed + clock() - done
         except BaseException:
             todo.clear()

@@ -247,7 +247,7 @@ class Executable:
             src: raw weights: a safetensors file, Hugging Face directory or index, a Checkpoint, a mapping to arrays, or a file
                 of another kind (``.npz``; ``.bin``, ``.pt``, ``.pth``, of which torch reads tensors alone; GGUF).
             dst: the safetensors file to write; None keeps the result in memory, for small models.
-            jobs: threads; compiled code and file access run in parallel, memory grows with each.
+            jobs: steps that run at once; memory grows with each. Of one alone all threads share the blocks, where it has some.
             progress: called after each step with a :class:`PrepareProgress`, from any of the threads, one at a time.
             rename: how the model calls what ``src`` calls otherwise: ``{"^": "model."}``, regular expressions and what takes
                 their place, in order; or texts ``"regex=replacement"``.
