@@ -70,7 +70,11 @@ def _is_empty(value: ir.Value) -> bool:
     return _HAVE_NO_ELEMENTS.of(value.type)
 
 
-_HAVE_NO_ELEMENTS = ContextTable(lambda type_: 0 in list(ir.RankedTensorType(type_).shape))
+def _has_no_elements(type_: ir.Type | ir.Attribute) -> bool:
+    return isinstance(type_, ir.RankedTensorType) and 0 in list(type_.shape)
+
+
+_HAVE_NO_ELEMENTS = ContextTable(_has_no_elements)
 
 
 def _empty_slice(op: ir.Operation) -> None:

@@ -109,5 +109,9 @@ def _build(module: ir.Operation, group: list[func.FuncOp], target: Target, early
 
 def _arguments(lowered: ir.Operation) -> dict[str, KernelArguments]:
     """What functions of LLVM's dialect say of their arguments, by name."""
-    found = {op: KernelArguments.of(op) for op in operations(lowered.regions[0].blocks[0]) if "sym_name" in op.attributes}
-    return {ir.StringAttr(op.attributes["sym_name"]).value: a for op, a in found.items() if a is not None}
+    found: dict[str, KernelArguments] = {}
+    for op in operations(lowered.regions[0].blocks[0]):
+        arguments = KernelArguments.of(op)
+        if arguments is not None:
+            found[ir.StringAttr(op.attributes["sym_name"]).value] = arguments
+    return found

@@ -17,6 +17,7 @@ from relaxir.lowering.cpu import codegen, early_kernels
 from relaxir.lowering.cpu.early_kernels import build_early
 from relaxir.lowering.cpu.llvm_worker import Units
 from relaxir.lowering.set_target import set_target
+from relaxir.lowering.target import Target
 from support.stages import target_named
 
 KERNELS = """
@@ -93,8 +94,8 @@ def test_code_is_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.setenv("RELAXIR_CACHE_DIR", str(tmp_path / "cache"))
     taken: list[int] = []
 
-    def spy(*arguments: object) -> early_kernels.EarlyKernels | None:
-        early = build_early(*arguments)  # type: ignore[arg-type]
+    def spy(module: ir.Operation, target: Target, processes: int) -> early_kernels.EarlyKernels | None:
+        early = build_early(module, target, processes)
         taken.append(0 if early is None else len(early.kept))
         return early
 
