@@ -100,7 +100,7 @@ KERNEL = "relax.kernel"
 
 #: On a kernel that is kept for other modules once it is compiled, a string: the digest of what determines it, and how many
 #: arguments it has in LLVM's dialect.
-#: Written by cpu/known_kernels; read by cpu/known_kernels.
+#: Written by cpu/known_kernels; read by cpu/known_kernels, cpu/early_kernels.
 KERNEL_TEXT = "relax.kernel_text"
 
 #: On a kernel of LLVM's dialect, and on a declaration of one that was compiled before, integers: how many arguments it had with
@@ -134,10 +134,10 @@ SORT = "relax.sort"
 
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
 #: Written by linalg/contraction; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
-#: fusion/weight_prologue, cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels,
-#: cpu/kernels/windows/shape, kernels/structure/nest, cpu/merge_kernels, cuda/kernels/plan_cuda_kernels,
-#: cuda/kernels/product_group, cuda/kernels/reduction, cuda/kernels/rows, cuda/kernels/elementwise, cuda/kernels/outer_sums,
-#: cuda/kernels/transpose.
+#: fusion/weight_prologue, cpu/early_kernels, cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops,
+#: cpu/kernels/lower_kernels, cpu/kernels/windows/shape, kernels/structure/nest, cpu/merge_kernels,
+#: cuda/kernels/plan_cuda_kernels, cuda/kernels/product_group, cuda/kernels/reduction, cuda/kernels/rows,
+#: cuda/kernels/elementwise, cuda/kernels/outer_sums, cuda/kernels/transpose.
 CONTRACTION = "relax.contraction"
 
 #: On a contraction whose right-hand side is packed: how, ``tile 32, rows 2``.
