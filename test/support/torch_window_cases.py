@@ -25,9 +25,9 @@ _TRANSPOSED = [
 ]
 
 
-def _of_rank(name: str, x: Tensor) -> Callable[..., Any]:
+def _of_rank(name: str, x: Tensor, owner: Any = F) -> Callable[..., Any]:
     """``conv_transpose2d`` for an image: the function for as many dimensions as there are behind batch and channels."""
-    return getattr(F, name.format(x.dim() - 2))
+    return getattr(owner, name.format(x.dim() - 2))
 
 
 @case(floats(2, 4, 8), floats(2, 4, 5, 6), floats(1, 4, 5, 6, 5), floats(4, 3, 4), floats(6))
@@ -52,6 +52,16 @@ def volumes(x, w, grouped, b):
         "same": F.conv3d(x, w, b, padding="same"),
         "unbatched": F.conv3d(x[0], w),
     }
+
+
+@case(floats(2, 3, 7), floats(2, 3, 7, 6), floats(1, 3, 7, 6, 5))
+def padding_by_edges(line, image, volume):
+    given = [((2, 1), line), ((2, 1, 0, 3), image), ((1, 2, -1, 3, 2, 0), volume)]
+    found = {f"{mode} {n}": F.pad(x, n, mode=mode) for mode in ("reflect", "replicate", "circular") for n, x in given}
+    for n, x in given:
+        found[f"reflection_pad {n}"] = _of_rank("reflection_pad{}d", x, aten)(x, n)
+        found[f"replication_pad {n}"] = _of_rank("replication_pad{}d", x, aten)(x, n)
+    return found
 
 
 @case(floats(2, 3, 7), floats(2, 3, 7, 6), floats(1, 3, 7, 6, 5))

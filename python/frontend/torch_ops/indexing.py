@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ...dialect import ops
@@ -253,48 +251,6 @@ def _one_hot(op: TorchOp) -> ir.Value:
     rank = info_of(x).rank
     dtype = info_of(x).dtype
     return cast(emit(ops.Equal, unsqueeze(x, rank), sequence(0, classes, 1, dtype)), op.dtype)
-
-
-@handles("aten.constant_pad_nd", "aten.pad")
-def _pad(op: TorchOp) -> ir.Value:
-    """Pairs count from the last dimension; a negative amount takes away."""
-    x, amounts = op.tensor(0), op.number(1)
-    if op.key == "aten.pad" and op.number(2, "constant") != "constant":
-        raise RelaxError(f"expected padding by a constant, got mode '{op.number(2)}'")
-    value = op.number(3 if op.key == "aten.pad" else 2, 0)
-    rank = info_of(x).rank
-    before, after = [0] * rank, [0] * rank
-    for i, (low, high) in enumerate(zip(amounts[::2], amounts[1::2], strict=True)):
-        if not isinstance(low, int) or not isinstance(high, int):
-            x = _padded_by_sizes(op, x, rank - 1 - i, low, high, value)
-            low, high = 0, 0
-        before[rank - 1 - i], after[rank - 1 - i] = low, high
-    x = _cropped(x, before, after)
-    before, after = [max(p, 0) for p in before], [max(p, 0) for p in after]
-    return emit(ops.Pad, x, before=before, after=after, value=value) if any([*before, *after]) else x
-
-
-def _padded_by_sizes(op: TorchOp, x: ir.Value, axis: int, low: Dim, high: Dim, value: float) -> ir.Value:
-    """With what an axis gets before and after it; these are sizes."""
-    if not all(at_least(amount, 0, op.values.ranges) for amount in (low, high)):
-        raise RelaxError(f"expected amounts of padding that are never negative, got {low} and {high}")
-    shape, dtype = info_of(x).shape, info_of(x).dtype
-
-    def edge(amount: Dim) -> list[ir.Value]:
-        return [full(value, dtype, (*shape[:axis], amount, *shape[axis + 1 :]))] if amount != 0 else []
-
-    return concat([*edge(low), x, *edge(high)], axis)
-
-
-def _cropped(x: ir.Value, before: Sequence[int], after: Sequence[int]) -> ir.Value:
-    for axis, (low, high) in enumerate(zip(before, after, strict=True)):
-        size = info_of(x).shape[axis]
-        if low >= 0 and high >= 0:
-            continue
-        if size is None:
-            raise RelaxError("expected to crop a dimension whose size is known or symbolic")
-        x = slice_axis(x, axis, max(-low, 0), size + min(high, 0))
-    return x
 
 
 @handles("aten.upsample_nearest2d.vec", "aten.upsample_nearest2d")
