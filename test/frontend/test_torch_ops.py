@@ -46,7 +46,7 @@ UNREACHED = {
 #: In test_torch_data_sizes.py and test_torch_complex.py.
 ELSEWHERE = {
     "aten.nonzero", "aten.masked_select", "aten._unique2", "aten.unique_consecutive", "aten.unique_dim", "aten.bincount",
-    "aten.repeat_interleave.Tensor", "relaxir.dft",
+    "aten.repeat_interleave.Tensor", "relaxir.dft", "torchvision.nms", "torchvision.roi_align",
 }  # fmt: skip
 
 
