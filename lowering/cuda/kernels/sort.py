@@ -75,8 +75,14 @@ def plan_sort(function: func.FuncOp, target: CudaTarget) -> SortPlan | None:
         ir.IntegerAttr(mark["axis"]).value,
         ir.TypeAttr(mark["dtype"]).value,
         ir.BoolAttr(mark["descending"]).value,
-        tuple(op for op in operations(block) if touches_memory(op)),
+        _work(block),
     )
+
+
+def _work(block: ir.Block) -> tuple[ir.Operation, ...]:
+    """What a kernel does from the first op on that reads or writes elements. Of one row what is compared is in no loop."""
+    ops = operations(block)[:-1]
+    return tuple(ops[next(i for i, op in enumerate(ops) if touches_memory(op)) :])
 
 
 def build_sort(code: HostCode, plan: SortPlan, target: CudaTarget) -> None:

@@ -40,6 +40,8 @@ def few(shape: tuple[int, ...], dtype: str) -> np.ndarray:
         (("n", "m"), (3, 1), 1, "f64", True),
         (("n", "m"), (3, 0), 1, "i1", False),
         (("n", "m"), (0, 40), 1, "f16", False),
+        ((1, 1), (), 1, "f32", True),
+        ((1, 2), (), 0, "bf16", True),
     ],
 )
 def test_positions(
@@ -49,6 +51,21 @@ def test_positions(
     executable = agrees(sorting(shape, dtype, axis, descending=descending), x, target="cuda:sm_90a")
     assert plans(executable) == ["sort run=32 threads=128"]
     assert executable.manifest.data["cuda"]["graphs"] == ["relaxir_main"], "a call only launches"
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes", "count"),
+    [((1, 3), (), 2), ((1, 3), (), 1), (("n", 3), (4, 3), 2), ((5, "n"), (5, 40), 7), ((1, "n"), (1, 3), 3), ((1, 1), (), 1)],
+)
+def test_a_few_first_positions(shape: tuple[int | str, ...], sizes: tuple[int, ...], count: int) -> None:
+    """Loops over one row are none: what they compared is beside what reads elements."""
+    b = rx.Builder()
+    with b.function("main"):
+        order = b.argsort(b.input("x", shape, "f32"), axis=1, descending=True)
+        b.output(b.strided_slice(order, axes=[1], begin=[0], end=[count], strides=[1]))
+    module = b.build()
+    for target in ("cuda:sm_80", "cuda:sm_90a"):
+        agrees(module, few(sizes or tuple(int(s) for s in shape), "f32"), target=target)
 
 
 def test_how_many_launches_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
