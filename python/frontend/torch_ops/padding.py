@@ -14,8 +14,10 @@ from ..torch_op import TorchOp, handles
 
 __all__: list[str] = []
 
+_Size = int | Expr
+
 #: What is beyond the first element of an axis, or beyond the last: of a tensor, the axis and how much.
-_Edge = Callable[[ir.Value, int, Dim], ir.Value]
+_Edge = Callable[[ir.Value, int, _Size], ir.Value]
 
 
 @handles("aten.constant_pad_nd", "aten.pad")
@@ -88,7 +90,7 @@ def _by_edges(op: TorchOp, mode: str) -> ir.Value:
     return x
 
 
-def _size(x: ir.Value, axis: int) -> int | Expr:
+def _size(x: ir.Value, axis: int) -> _Size:
     size = info_of(x).shape[axis]
     if size is None:
         raise RelaxError("expected to pad a dimension whose size is known or symbolic")
@@ -99,41 +101,41 @@ def _takes_away(amount: Dim) -> bool:
     return isinstance(amount, int) and amount < 0
 
 
-def _amount(op: TorchOp, amount: Dim) -> Dim:
-    if not at_least(amount, 0, op.values.ranges):
+def _amount(op: TorchOp, amount: Dim) -> _Size:
+    if amount is None or not at_least(amount, 0, op.values.ranges):
         raise RelaxError(f"expected an amount of padding that is never negative, got {amount}")
     return amount
 
 
-def _first(x: ir.Value, axis: int, amount: Dim) -> ir.Value:
+def _first(x: ir.Value, axis: int, amount: _Size) -> ir.Value:
     return _repeated(slice_axis(x, axis, 0, 1), axis, amount)
 
 
-def _last(x: ir.Value, axis: int, amount: Dim) -> ir.Value:
+def _last(x: ir.Value, axis: int, amount: _Size) -> ir.Value:
     size = _size(x, axis)
     return _repeated(slice_axis(x, axis, size - 1, size), axis, amount)
 
 
-def _repeated(edge: ir.Value, axis: int, amount: Dim) -> ir.Value:
+def _repeated(edge: ir.Value, axis: int, amount: _Size) -> ir.Value:
     shape = info_of(edge).shape
     return expand(edge, (*shape[:axis], amount, *shape[axis + 1 :]))
 
 
-def _before_mirrored(x: ir.Value, axis: int, amount: Dim) -> ir.Value:
+def _before_mirrored(x: ir.Value, axis: int, amount: _Size) -> ir.Value:
     return emit(ops.Flip, slice_axis(x, axis, 1, 1 + amount), axis=axis)
 
 
-def _behind_mirrored(x: ir.Value, axis: int, amount: Dim) -> ir.Value:
+def _behind_mirrored(x: ir.Value, axis: int, amount: _Size) -> ir.Value:
     size = _size(x, axis)
     return emit(ops.Flip, slice_axis(x, axis, size - 1 - amount, size - 1), axis=axis)
 
 
-def _end(x: ir.Value, axis: int, amount: Dim) -> ir.Value:
+def _end(x: ir.Value, axis: int, amount: _Size) -> ir.Value:
     size = _size(x, axis)
     return slice_axis(x, axis, size - amount, size)
 
 
-def _beginning(x: ir.Value, axis: int, amount: Dim) -> ir.Value:
+def _beginning(x: ir.Value, axis: int, amount: _Size) -> ir.Value:
     return slice_axis(x, axis, 0, amount)
 
 

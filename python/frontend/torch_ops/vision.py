@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
-from ...dialect.symbolic import Dim
+from ...dialect.symbolic import Expr
 from ..emit import cast, emit, full, info_of, integer, permute, sequence, slice_axis, squeeze, unsqueeze
 from ..places import places_where
 from ..torch_op import TorchOp, handles
@@ -66,10 +66,11 @@ def _roi_align(op: TorchOp) -> ir.Value:
     f32 = ir.F32Type.get()
     x, regions = cast(op.tensor(0), f32), cast(op.tensor(1), f32)
     scale, samples, aligned = op.number(2), op.number(5), bool(op.number(6))
-    number, channels, *sizes = info_of(x).shape
+    number, channels, *given = info_of(x).shape
     count = info_of(regions).shape[0]
     pooled = [op.number(3), op.number(4)]
-    if count is None or None in sizes:
+    sizes = [size for size in given if size is not None]
+    if count is None or len(sizes) < 2:
         raise RelaxError("expected regions whose number is known or symbolic, of images of such sizes")
     columns = [squeeze(slice_axis(regions, 1, i, i + 1), 1) for i in range(5)]
     image = cast(columns[0], integer())
@@ -87,7 +88,7 @@ def _roi_align(op: TorchOp) -> ir.Value:
     return cast(result, op.dtype)
 
 
-def _weights(begin: ir.Value, end: ir.Value, size: Dim, pooled: int, how: tuple[float, int, bool]) -> ir.Value:
+def _weights(begin: ir.Value, end: ir.Value, size: int | Expr, pooled: int, how: tuple[float, int, bool]) -> ir.Value:
     """``[k, pooled, size]``: how much of each row of an image there is in each row of a pooled region.
 
     Args:
