@@ -49,7 +49,7 @@ class UnsupportedError(RelaxError):
     """
 
     remedies: tuple[str, ...] = (
-        'relaxir.register_torch_op("namespace::name", function) says what an operator computes',
+        'relaxir.register_torch_op("namespace::name", function or relaxir.Extern) says what computes an operator',
         'torch.compile(model, backend="relaxir") leaves what cannot be imported to PyTorch',
     )
 
