@@ -18,8 +18,8 @@ with the result types written in the IR::
             return x.with_(shape=...)
 
 IRDL gives every element of a variadic group one type, so an op has fixed operands or one homogeneous group; a group that is
-alone needs no segment sizes. Where operands differ in type, and in number, each is an optional group of its own
-(:func:`optional_fields`), filled from the first one on; how many there are then is in the segment sizes.
+alone needs no segment sizes. Where operands differ in type, and in number, each is an optional group of its own,
+filled from the first one on (:mod:`.ops.extern`); how many there are then is in the segment sizes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from .struct_info import TensorInfo, same_info, vdevice_of, with_vdevice
 
 __all__ = [
     "VDEVICES", "Attrs", "DefiningOp", "EffectOp", "Narrow", "Op", "Operand", "Result", "SymbolicOp", "Tensor", "attrs_of",
-    "groups_of", "grows_from", "is_elementwise", "op_class", "optional_fields", "ties_of", "verifying_once",
+    "groups_of", "grows_from", "is_elementwise", "op_class", "ties_of", "verifying_once",
 ]  # fmt: skip
 
 Tensor: TypeAlias = ir.RankedTensorType | ir.UnrankedTensorType
@@ -197,11 +197,6 @@ class EffectOp(Relax.Operation):
             raise RelaxError(f"'{cls.OPERATION_NAME}' op {error}") from None
         vdevice = next((i.vdevice for i in infos if i.vdevice), None) if cls.same_vdevice else None
         return [with_vdevice(r.type, vdevice) if vdevice else r.type for r in results]
-
-
-def optional_fields(prefix: str, kind: Any, count: int) -> dict[str, Any]:
-    """Annotations of ``count`` optional operands or results (``kind``), each of a type of its own: ``x0``, ``x1``, ..."""
-    return {f"{prefix}{i}": kind[Tensor] | None for i in range(count)}
 
 
 def _segment_sizes(cls: type[EffectOp], operands: int, results: int) -> dict[str, ir.Attribute]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 from .. import attributes
 from ..bindings import ext
 from ..errors import RelaxError
 from ..extern_functions import SYMBOL, dl_type
 from ..inference import is_float, require_known, require_rank
-from ..op import Attrs, Operand, Result, SymbolicOp, optional_fields
+from ..op import Attrs, Operand, Result, SymbolicOp, Tensor
 from ..struct_info import TensorInfo
 
 __all__ = ["CallExtern"]
@@ -19,6 +20,11 @@ __all__ = ["CallExtern"]
 # 20 tensors at most.
 _OPERANDS = 24
 _RESULTS = 12
+
+
+def _optional_fields(prefix: str, kind: Any, count: int) -> dict[str, Any]:
+    """Annotations of ``count`` optional operands or results (``kind``), each of a type of its own: ``x0``, ``x1``, ..."""
+    return {f"{prefix}{i}": kind[Tensor] | None for i in range(count)}
 
 
 class CallExtern(SymbolicOp, name="call_extern"):
@@ -30,7 +36,7 @@ class CallExtern(SymbolicOp, name="call_extern"):
     computes: it is part of the fingerprint of weights that it prepares.
     """
 
-    __annotations__ = optional_fields("x", Operand, _OPERANDS) | optional_fields("y", Result, _RESULTS)
+    __annotations__ = _optional_fields("x", Operand, _OPERANDS) | _optional_fields("y", Result, _RESULTS)
     attrs = {
         "symbol": attributes.string(),
         "library": attributes.string(default=""),

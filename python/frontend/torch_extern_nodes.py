@@ -44,7 +44,7 @@ def import_extern(importer: Any, location: ir.Location, node: torch.fx.Node, nam
         The tensors that it returns, by their positions.
 
     Raises:
-        NotImplementedError: it writes to a part of a tensor, or to tensors in lists.
+        ValueError: it writes to a part of a tensor, or to tensors in lists.
     """
     schema = operator_of(node)._schema
     given, positions = _functionalized(node, schema) if node.target is _FUNCTIONALIZED else _plain(node, schema)
@@ -77,12 +77,12 @@ def _functionalized(node: torch.fx.Node, schema: Any) -> tuple[dict[str, Any], l
         if not p.is_write or not own:
             continue
         if own - {f"_{p.name}_base_index", f"_{p.name}_alias"}:
-            raise NotImplementedError(f"expected a C function to write to whole tensors, got parts, or a list, as '{p.name}'")
+            raise ValueError(f"expected a C function to write to whole tensors, got parts, or a list, as '{p.name}'")
         base = options[f"_{p.name}_base_index"]
         given[p.name] = None if base is None else bases[base]
         positions += [] if base is None else [returned + base]
     if len(set(positions)) != len(positions):
-        raise NotImplementedError("expected a C function to write to tensors of their own, got one twice")
+        raise ValueError("expected a C function to write to tensors of their own, got one twice")
     return given, positions
 
 

@@ -19,6 +19,7 @@ from .artifact import write_artifact
 from .backend import runtime_of
 from .binding import prepared_arrays
 from .c_header import c_header
+from .entry_names import default_entry, unbound_entry
 from .executable_report import ExecutableReport
 from .export import export_to_file
 from .externs import ExternPaths, extern_table
@@ -470,13 +471,14 @@ class Executable:
             state = self._state
         elif not isinstance(state, State):
             raise RelaxError(f"expected a state that new_state made, got {type(state).__name__}")
-        name = (self._default_entry or self._entry_name()) if entry is None else entry
+        if entry is None:
+            entry = self._default_entry = self._default_entry or default_entry(self.manifest.entries)
         try:
-            bound = self._bound.get(name)
+            bound = self._bound.get(entry)
         except TypeError:  # a list, say
             bound = None
         if bound is None:
-            raise self._unbound(name)
+            raise unbound_entry(self.manifest.entries, entry)
         return bound.call(inputs, named, state, out)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -494,17 +496,3 @@ class Executable:
     def __repr__(self) -> str:
         entries = "; ".join(map(str, self.entries.values()))
         return f"<relaxir.Executable: {entries}; {'bound' if self.is_bound else 'not bound'}>"
-
-    def _entry_name(self) -> str:
-        names = list(self.manifest.entries)
-        self._default_entry = names[0] if len(names) == 1 else "main" if "main" in names else None
-        if self._default_entry is None:
-            raise RelaxError(f"expected entry= to name one of {', '.join(names)}, got none")
-        return self._default_entry
-
-    def _unbound(self, name: str) -> RelaxError:
-        entry = self.manifest.entries.get(name) if isinstance(name, str) else None
-        if entry is None:
-            return RelaxError(f"expected an entry out of {', '.join(self.manifest.entries)}, got {name!r}")
-        count = len(entry.weights)
-        return RelaxError(f"entry '{name}': expected bound weights ({count}), got none: call prepare, then bind")

@@ -164,13 +164,13 @@ def test_gguf_files_that_do_not_belong_together(tmp_path: Path) -> None:
         open_tensors(parts[0])
 
 
-def tied() -> rx.Executable:
+def tied(inner: str) -> rx.Executable:
     """Looks up rows of one table and multiplies with another: one tensor of the file is both."""
     b = rx.Builder()
     with b.function("main"):
         ids = b.input("ids", ("n",), "i64")
         rows = b.take(b.weight("model.embed_tokens.weight", (48, 32)), ids, axis=0)
-        middle = b.matmul(rows, b.permute_dims(b.weight("model.layers.0.mlp.weight", (32, 32)), axes=[1, 0]))
+        middle = b.matmul(rows, b.permute_dims(b.weight(inner, (32, 32)), axes=[1, 0]))
         b.output(b.matmul(middle, b.permute_dims(b.weight("lm_head.weight", (48, 32)), axes=[1, 0])))
     return rx.compile(b.build())
 
@@ -184,7 +184,7 @@ def test_tied_weights_of_shards_are_one_tensor(tmp_path: Path, kept: str) -> Non
     shards = {f"{i}.safetensors": part for i, part in enumerate(parts)}
     index = json.dumps({"weight_map": {name: file for file, part in shards.items() for name in part}})
     filled(tmp_path, {**shards, "model.safetensors.index.json": index, "config.json": '{"tie_word_embeddings": true}'})
-    exe = tied()
+    exe = tied("model.layers.0.mlp.weight")
     report = exe.prepare(tmp_path, tmp_path / "prepared.safetensors", jobs=2)
     (other,) = {"model.embed_tokens.weight", "lm_head.weight"} - {kept}
     assert f"'{other}' read from '{kept}'" in report.notes
@@ -200,15 +200,9 @@ def test_tied_weights_of_gguf_are_one_tensor(tmp_path: Path) -> None:
     """llama.cpp's converter leaves out what the output layer shares with the embedding."""
     rng = np.random.default_rng(0)
     table, inner = rng.standard_normal((48, 32), np.float32), rng.standard_normal((32, 32), np.float32)
-    b = rx.Builder()
-    with b.function("main"):
-        ids = b.input("ids", ("n",), "i64")
-        rows = b.take(b.weight("model.embed_tokens.weight", (48, 32)), ids, axis=0)
-        middle = b.matmul(rows, b.permute_dims(b.weight("model.layers.0.mlp.gate_proj.weight", (32, 32)), axes=[1, 0]))
-        b.output(b.matmul(middle, b.permute_dims(b.weight("lm_head.weight", (48, 32)), axes=[1, 0])))
     kind = gguf.GGMLQuantizationType.F32
     path = write({"token_embd.weight": (table, kind), "blk.0.ffn_gate.weight": (inner, kind)}, tmp_path)
-    exe = rx.compile(b.build())
+    exe = tied("model.layers.0.mlp.gate_proj.weight")
     prepared = exe.prepare(path)
     assert "'lm_head.weight' read from 'model.embed_tokens.weight'" in prepared.report.notes
     exe.bind(prepared)

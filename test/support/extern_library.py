@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import relaxir as rx
 from support.c_compiler import c_compiler
 
-__all__ = ["extern_library"]
+__all__ = ["extern_library", "scaling"]
 
 _SOURCE = r"""
 #include <stdint.h>
@@ -116,3 +117,13 @@ def extern_library(folder: Path, name: str = "libacme.so", change: str = "") -> 
     source.write_text(_SOURCE.replace("(float)factor", f"(float)(factor + {change})") if change else _SOURCE)
     subprocess.run([c_compiler(), "-shared", "-fPIC", "-O1", str(source), "-o", str(path)], check=True)
     return path
+
+
+def scaling(library: Path | str, symbol: str = "acme_scale") -> rx.Module:
+    """``x`` and what a function makes of it, added."""
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", ("n", 4))
+        (y,) = b.call_extern(symbol, [x], [(("n", 4), "f32")], library=library, arguments=[2.5])
+        b.output(b.add(y, x))
+    return b.build()

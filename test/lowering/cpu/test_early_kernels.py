@@ -18,19 +18,17 @@ from relaxir.lowering.cpu.early_kernels import build_early
 from relaxir.lowering.cpu.llvm_worker import Units
 from relaxir.lowering.set_target import set_target
 from relaxir.lowering.target import Target
+from support.kernel_functions import LENT_MEMORY, PLAIN
 from support.stages import target_named
 
-KERNELS = """
+KERNELS = (
+    PLAIN
+    + LENT_MEMORY
+    + """
 func.func @main(%x: memref<64xf32>, %y: memref<8x8xf32>, %s: index) {
   call @plain(%x, %s) : (memref<64xf32>, index) -> ()
   call @of_other_types(%x, %s) : (memref<64xf32>, index) -> ()
   call @works_in_lent_memory(%x) : (memref<64xf32>) -> ()
-  return
-}
-func.func private @plain(%x: memref<64xf32>, %s: index) attributes {relax.kernel} {
-  %c0 = arith.constant 0 : index
-  %v = memref.load %x[%s] : memref<64xf32>
-  memref.store %v, %x[%c0] : memref<64xf32>
   return
 }
 func.func private @of_other_types(%x: memref<64xf32>, %s: index) attributes {relax.kernel} {
@@ -39,14 +37,8 @@ func.func private @of_other_types(%x: memref<64xf32>, %s: index) attributes {rel
   memref.store %v, %x[%c0] : memref<64xf32>
   return
 }
-func.func private @works_in_lent_memory(%x: memref<64xf32>) attributes {relax.kernel} {
-  %c0 = arith.constant 0 : index
-  %own = memref.alloc() : memref<64xf32>
-  %v = memref.load %x[%c0] : memref<64xf32>
-  memref.store %v, %own[%c0] : memref<64xf32>
-  return
-}
 """
+)
 
 
 def planned() -> ir.Operation:

@@ -11,22 +11,13 @@ from relaxir.lowering.cpu.known_kernels import KnownKernels, named_texts
 from relaxir.lowering.cpu.pipeline import building_pipeline
 from relaxir.lowering.lower import lower
 from relaxir.lowering.set_target import set_target
+from support.kernel_functions import LENT_MEMORY, PLAIN
 from support.stages import target_named
 
-KERNELS = """
-func.func private @plain(%x: memref<64xf32>, %s: index) attributes {relax.kernel} {
-  %c0 = arith.constant 0 : index
-  %v = memref.load %x[%s] : memref<64xf32>
-  memref.store %v, %x[%c0] : memref<64xf32>
-  return
-}
-func.func private @works_in_lent_memory(%x: memref<64xf32>) attributes {relax.kernel} {
-  %c0 = arith.constant 0 : index
-  %own = memref.alloc() : memref<64xf32>
-  %v = memref.load %x[%c0] : memref<64xf32>
-  memref.store %v, %own[%c0] : memref<64xf32>
-  return
-}
+KERNELS = (
+    PLAIN
+    + LENT_MEMORY
+    + """
 func.func private @calls(%x: memref<64xf32>) attributes {relax.kernel} {
   call @outside() : () -> ()
   return
@@ -39,6 +30,7 @@ func.func private @no_kernel(%x: memref<64xf32>) {
 }
 func.func private @outside()
 """
+)
 
 
 class Nothing:
