@@ -272,6 +272,46 @@ def test_what_was_not_used_for_longest_goes(tmp_path):
     assert [i for i, k in enumerate(keys) if cache.get(k) is None] == [1, 2]
 
 
+@pytest.fixture
+def looks(monkeypatch) -> list[Path]:
+    """Grows by a directory each time that a cache looks at all files in it."""
+    seen: list[Path] = []
+    look = ObjectCache._files
+    monkeypatch.setattr(ObjectCache, "_files", lambda cache: (seen.append(cache.directory), look(cache))[1])
+    return seen
+
+
+def test_files_are_looked_at_when_they_may_be_too_many(tmp_path, looks):
+    entry = CompiledModule({}, "", bytes(900))
+    for i in range(4):
+        ObjectCache(tmp_path, LIMIT).put(key_of(str(i)), entry)
+        ObjectCache(tmp_path, LIMIT).kernels("x").put(str(i), bytes(900))
+    assert len(looks) == 1
+    for i in range(4, 8):
+        ObjectCache(tmp_path, LIMIT).kernels("x").put(str(i), bytes(900))
+    ObjectCache(tmp_path, LIMIT).put(key_of("last"), entry)
+    assert len(looks) == 2
+    assert sum(p.stat().st_size for kind in ("objects", "kernels") for p in files(tmp_path, kind)) <= LIMIT
+    ObjectCache(tmp_path, LIMIT // 2).put(key_of("less"), entry)
+    assert len(looks) == 3
+
+
+def test_who_deletes_files_need_not_tell(tmp_path, looks):
+    cache, entry = ObjectCache(tmp_path, LIMIT), CompiledModule({}, "", bytes(900))
+    for i in range(6):
+        cache.put(key_of(str(i)), entry)
+    for path in files(tmp_path):
+        path.unlink()
+    for i in range(6):
+        cache.put(key_of(str(i)), entry)
+    assert len(looks) == 2
+    assert len(files(tmp_path)) == 6
+    (tmp_path / "used").unlink()
+    cache.put(key_of("more"), entry)
+    assert len(looks) == 3
+    assert len(files(tmp_path)) == 7
+
+
 def test_what_is_larger_than_the_limit_is_not_kept(tmp_path):
     cache = ObjectCache(tmp_path, LIMIT)
     cache.put(key_of("small"), ENTRY)
