@@ -240,14 +240,25 @@ def _check_mask(mask: TensorInfo, q: TensorInfo, scores: list[Dim]) -> None:
     require_same_shape(broadcast_shapes(mask.shape, scores), scores, message)
 
 
+#: Of a window's strides, dilation and padding, and of how far it reaches: what is computed of them stays within 64 bits.
+_LARGEST_STEP, _LARGEST_REACH = 2**31 - 1, 2**62 - 1
+
+
 def _window(size: Dim, kernel: Dim, stride: int, before: int, after: int, dilation: int = 1, ceil: bool = False) -> Dim:
     """Output size of a sliding window; with ``ceil`` a last one counts that starts inside the input or left padding."""
     if stride < 1 or dilation < 1 or before < 0 or after < 0:
         raise RelaxError("expected positive strides and dilation and no negative padding")
+    if max(stride, dilation, before, after) > _LARGEST_STEP:
+        raise RelaxError("expected strides, dilation and padding of less than 2**31")
     require_at_most(1, kernel, f"expected a window of 1 or more, got {dim_text(kernel)}")
-    if size is None or kernel is None:
+    if kernel is None:
         return None
-    whole, reach = size + before + after, dilation * (kernel - 1) + 1
+    reach = dilation * (kernel - 1) + 1
+    if isinstance(reach, int) and reach > _LARGEST_REACH:
+        raise RelaxError(f"expected a window of less than 2**62, got {reach}")
+    if size is None:
+        return None
+    whole = size + before + after
     require_at_most(reach, whole, f"expected a window of at most {dim_text(whole)}, got {dim_text(reach)}")
     span = whole - reach
     if not ceil:

@@ -311,6 +311,33 @@ func.func @conv2d_padding(%x: tensor<1x4x8x8xf32>, %y: tensor<2x4x3x3xf32>) {
 
 // -----
 
+func.func @conv2d_strides_beyond(%x: tensor<1x4x8x8xf32>, %y: tensor<2x4x3x3xf32>) {
+  // expected-error @+1 {{'relax.conv2d' op expected strides, dilation and padding of less than 2**31}}
+  %0 = "relax.conv2d"(%x, %y) {strides = array<i64: 2147483648, 1>} : (tensor<1x4x8x8xf32>, tensor<2x4x3x3xf32>)
+      -> tensor<1x2x1x6xf32>
+  return
+}
+
+// -----
+
+func.func @conv2d_dilation_beyond(%x: tensor<1x4x?x?xf32>, %y: tensor<2x4x3x3xf32>) {
+  // expected-error @+1 {{'relax.conv2d' op expected strides, dilation and padding of less than 2**31}}
+  %0 = "relax.conv2d"(%x, %y) {dilation = array<i64: 0x7FF0000000000000, 1>}
+      : (tensor<1x4x?x?xf32>, tensor<2x4x3x3xf32>) -> tensor<1x2x?x?xf32>
+  return
+}
+
+// -----
+
+func.func @max_pool2d_window_beyond(%x: tensor<1x4x?x?xf32>) {
+  // expected-error @+1 {{'relax.max_pool2d' op expected a window of less than 2**62, got 4611686018427387904}}
+  %0 = "relax.max_pool2d"(%x) {pool_size = array<i64: 4611686018427387904, 1>} : (tensor<1x4x?x?xf32>)
+      -> tensor<1x4x?x?xf32>
+  return
+}
+
+// -----
+
 func.func @conv2d_dilation_of_unknown_size(%x: tensor<1x4x?x?xf32>, %y: tensor<2x4x3x3xf32>) {
   // expected-error @+1 {{'relax.conv2d' op expected positive strides and dilation and no negative padding}}
   %0 = "relax.conv2d"(%x, %y) {dilation = array<i64: 0, 1>} : (tensor<1x4x?x?xf32>, tensor<2x4x3x3xf32>)

@@ -197,3 +197,28 @@ def test_reports_count_beyond_64_bits() -> None:
     assert f"raw weights: 3, {3 << 62} bytes" in str(executable.report)
     with pytest.raises(rx.RelaxError, match=r"expected a peak of less than 2\*\*63 bytes, got "):
         module.run("relax-lift-transform-params,relax-lazy-transform-params,relax-schedule-lazy-io")
+
+
+#: The largest steps of windows, of an image of known and of unknown size: at most one window fits.
+FAR = 2**31 - 1
+WINDOWS: dict[str, Callable[..., Any]] = {
+    "strides": lambda b, x, w: b.conv2d(x, w, strides=(FAR, FAR)),
+    "strides and padding": lambda b, x, w: b.conv2d(x, w, strides=(FAR, FAR), padding=(1, 1, 1, 1)),
+    "dilation": lambda b, x, w: b.conv2d(x, b.strided_slice(w, axes=[2, 3], begin=[0, 0], end=[1, 1]), dilation=(FAR, FAR)),
+    "pooling": lambda b, x, w: b.max_pool2d(x, pool_size=(2, 3), strides=(FAR, FAR)),
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_80"])
+@pytest.mark.parametrize("size", [(1, 4, 6, 7), (1, 4, "h", "w")], ids=["known", "unknown"])
+@pytest.mark.parametrize("window", list(WINDOWS))
+def test_windows_of_the_largest_steps(window: str, size: tuple[Any, ...], target: str) -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(y=WINDOWS[window](b, b.input("x", size, "f32"), b.input("w", (8, 4, 2, 3), "f32")))
+    rng = np.random.default_rng(0)
+    arrays = [rng.random((1, 4, 6, 7), np.float32), rng.random((8, 4, 2, 3), np.float32)]
+    module = b.build()
+    (expected,) = rx.evaluate(module, "main", *arrays)
+    made = rx.compile(module) if target == "cpu" else rx.compile(module, target, device="emulated")
+    np.testing.assert_allclose(made(*arrays), expected, rtol=1e-5)  # sums of 24 products, in another order

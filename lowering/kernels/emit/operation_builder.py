@@ -199,7 +199,8 @@ class OperationBuilder:
         return self._constants[key]
 
     def number(self, value: int) -> ir.Value:
-        """An index constant."""
+        """An index constant, modulo 2**64, as indices are computed: a position is right though a factor of it wraps."""
+        value = (value + 2**63) % 2**64 - 2**63
         constant = self._constant((value, self.index), self.index, lambda: ir.IntegerAttr.get(self.index, value))
         self._sums[constant] = None, value
         return constant
