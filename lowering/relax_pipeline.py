@@ -16,14 +16,15 @@ _PIPELINE = (
     "relax-group-packed-rows,relax-lift-transform-params,relax-canonicalize,cse,{branches}symbol-dce"
 )
 # What makes the weights of products narrow, by the dtype that they are stored in. A scale per 32 elements is what four bits
-# need to be of use (llama.cpp's Q4_0 and ONNX Runtime's default have it, too). Those with names of llama.cpp's have its scales.
+# need to be of use (llama.cpp's Q4_0 and ONNX Runtime's default have it, too), in bf16, as an f32 would be a fifth of what is
+# read; f16 would lose scales of small weights. Those with names of llama.cpp's have its scales.
 WEIGHTS = {
     None: "",
     "bf16": "relax-to-mixed-precision{dtype=bf16},",
     "int8": "relax-quantize-weights{bits=8},",
-    "int4": "relax-quantize-weights{bits=4 group=32},",
-    "q8_0": "relax-quantize-weights{bits=8 group=32 half=true},",
-    "q4_0": "relax-quantize-weights{bits=4 group=32 half=true},",
+    "int4": "relax-quantize-weights{bits=4 group=32 scale=bf16},",
+    "q8_0": "relax-quantize-weights{bits=8 group=32 scale=f16},",
+    "q4_0": "relax-quantize-weights{bits=4 group=32 scale=f16},",
 }
 #: What they can be called.
 NARROW = tuple(name for name in WEIGHTS if name is not None)

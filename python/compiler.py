@@ -73,8 +73,8 @@ def compile(
         cache: whether to take compiled code from the cache on disk and keep it there (:mod:`.runtime.environment` says where).
             With a pipeline of your own neither happens: its passes may be anything.
         weights: what weights of products are stored in, with less memory to read and less exact: ``"bf16"`` (what they are
-            multiplied with is rounded, too), ``"int8"`` (a scale per output) or ``"int4"`` (a scale per output and 32 inputs);
-            ``"q8_0"`` and ``"q4_0"`` are what llama.cpp calls so (a scale in f16 per output and 32 inputs).
+            multiplied with is rounded, too), ``"int8"`` (a scale per output) or ``"int4"`` (a scale in bf16 per output and 32
+            inputs); ``"q8_0"`` and ``"q4_0"`` are what llama.cpp calls so (a scale in f16 per output and 32 inputs).
             Checkpoints stay as they are: ``prepare`` converts, and ``report`` says what became narrow, and how exact it is.
             None: what the module says.
         activations: ``"int8"``: rows that products with int8 and int4 weights read are quantized when they are computed, with

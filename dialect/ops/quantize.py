@@ -284,8 +284,8 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
     ``x_scale`` f32 and ``x_sum`` i32, the sums of its groups: ``[..., m, groups]``.
 
     The weight is of i8 or ui8, or ``ui32`` in a layout of words, with 2 or 4 rows side by side; see
-    :class:`~relaxir.dialect.packed_layout.PackedLayout`. ``scale`` is f32 ``[panels, groups, tile]``, ``zero`` a scalar or of
-    that shape, at least 8 bits wide. An offset of the layout is in the weight and in ``zero`` alike.
+    :class:`~relaxir.dialect.packed_layout.PackedLayout`. ``scale`` is f32, f16 or bf16 ``[panels, groups, tile]``, ``zero`` a
+    scalar or of that shape, at least 8 bits wide. An offset of the layout is in the weight and in ``zero`` alike.
     """
 
     x: Operand[Tensor]
@@ -311,10 +311,11 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
             (x, "x", "i8"),
             (x_scale, "x_scale", "f32"),
             (x_sum, "x_sum", "i32"),
-            (scale, "scale", "f32"),
         ):
             if str(info.dtype) != wanted:
                 raise RelaxError(f"expected {what} of {wanted}, got {info.dtype}")
+        if str(scale.dtype) not in ("f32", "f16", "bf16"):
+            raise RelaxError(f"expected scale of f32, f16 or bf16, got {scale.dtype}")
         require_integer(zero, "zero")
         require_number(zero, "zero")
         layout, groups = attrs["layout"], scale.shape[1]

@@ -25,7 +25,7 @@ class NarrowWeight:
         after: bytes of the integers and the scales.
         axis: along which axis of the one raw weight the groups are, of which this is a transposition at most; None of what is
             computed from raw weights.
-        scale: what numbers scales are, ``f32`` or ``f16``; None in reports from before this was told.
+        scale: what numbers scales are, ``f32``, ``f16`` or ``bf16``; None in reports from before this was told.
     """
 
     sources: tuple[str, ...]

@@ -316,7 +316,7 @@ class _QuantizedProduct:
     def __init__(self, b: LinalgBuilder, source: Source):
         self.b, self.source = b, source
         x, x_scale, x_sum, weight, scale, self.zero = source.operands
-        self.rank, layout = x.rank, source.attrs["layout"]
+        self.rank, self.scale_dtype, layout = x.rank, scale.dtype, source.attrs["layout"]
         k, groups = x.shape[-1], scale.shape[1]
         assert isinstance(k, int)
         assert isinstance(groups, int)
@@ -349,7 +349,7 @@ class _QuantizedProduct:
         """The same as a product of integers with sums of 32 bits, and what becomes of these, in one kernel."""
         sizes = [*self.b.sizes(self.source.operands[0])[:-1], self.source.attrs["n"]]
         dtype = self.source.result.dtype
-        out, key = self.b.empty(sizes, storage_dtype(dtype)), (str(self.product), str(self.zero.dtype), str(dtype), "sums")
+        out, key = self.b.empty(sizes, storage_dtype(dtype)), (*self._key(dtype), "sums")
         return call_kernel(
             self.b, "contraction", [v for v, _ in self.inputs.values()], out, key, lambda a: self._sums(a, dtype)
         )
@@ -371,16 +371,18 @@ class _QuantizedProduct:
             if "x_sum" in known:
                 offset = self._zero(known, integer) if "zero" in known else constant(integer, int(self.zero.splat or 0))
                 exact = exact - Scalar(known["x_sum"]) * offset
-            value = Scalar(emit("arith.sitofp", wide, exact.value)) * (Scalar(known["x_scale"]) * Scalar(known["scale"]))
+            value = Scalar(emit("arith.sitofp", wide, exact.value)) * (Scalar(known["x_scale"]) * self._scale(known))
             return convert(value, wide, dtype)
 
         return b.generic("p" * self.rank, [(summed, list(range(self.rank))), *given.values()], out, scaled)
 
     def call(self, out: ir.Value, dtype: ir.Type) -> ir.Value:
-        key = (str(self.product), str(self.zero.dtype), str(dtype))
         return call_kernel(
-            self.b, "contraction", [v for v, _ in self.inputs.values()], out, key, lambda a: self._body(a, dtype)
+            self.b, "contraction", [v for v, _ in self.inputs.values()], out, self._key(dtype), lambda a: self._body(a, dtype)
         )
+
+    def _key(self, dtype: ir.Type) -> tuple[str, ...]:
+        return str(self.product), str(self.zero.dtype), str(self.scale_dtype), str(dtype)
 
     def _body(self, arguments: Sequence[ir.Value], dtype: ir.Type) -> ir.Value:
         b, wide, out = self.b, ir.F32Type.get(), arguments[-1]
@@ -402,7 +404,7 @@ class _QuantizedProduct:
             is_first = (index(self.rank) % self.product.every).compare("eq", 0)
             offset = self._zero(given, integer) if "zero" in given else constant(integer, int(self.zero.splat or 0))
             exact = exact - select(is_first, Scalar(given["x_sum"]) * offset, 0)
-        scale = Scalar(given["x_scale"]) * Scalar(given["scale"])
+        scale = Scalar(given["x_scale"]) * self._scale(given)
         return (Scalar(elements[-1]) + Scalar(emit("arith.sitofp", wide, exact.value)) * scale).value
 
     def _add(self, *elements: ir.Value) -> ir.Value:
@@ -415,11 +417,14 @@ class _QuantizedProduct:
         elif self.zero.splat:
             stored = stored + -int(self.zero.splat)
         left = Scalar(emit("arith.sitofp", wide, self._row(given).value)) * Scalar(given["x_scale"])
-        right = Scalar(emit("arith.sitofp", wide, stored.value)) * Scalar(given["scale"])
+        right = Scalar(emit("arith.sitofp", wide, stored.value)) * self._scale(given)
         return (Scalar(elements[-1]) + left * right).value
 
     def _row(self, given: Mapping[str, ir.Value]) -> Scalar:
         return _as_integer(given["x"], ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(32))
+
+    def _scale(self, given: Mapping[str, ir.Value]) -> Scalar:
+        return load(given["scale"], self.scale_dtype)
 
     def _zero(self, given: Mapping[str, ir.Value], integer: ir.Type) -> Scalar:
         return _as_integer(given["zero"], self.zero.dtype, integer)

@@ -138,7 +138,7 @@ def _exported(weight: ExportWeight, names: Sequence[str], tensor: GgufTensor, he
         if weight.narrow is not None:
             bits = weight.narrow.bits
             flat = rows.reshape(-1, rows.shape[-1])
-            return _BLOCKS[bits][1](quantized(flat, bits, weight.narrow.group, True))
+            return _BLOCKS[bits][1](quantized(flat, bits, weight.narrow.group, "f16"))
         wide = weight.wide(rows).astype(spec.dtype, copy=False)
         return wide + np.float32(1) if is_more else wide
 

@@ -94,7 +94,7 @@ def _matrix(weight: ExportWeight, tensor: str, spec: ArraySpec) -> Exported:
     }
 
     def made(rows: Array) -> Mapping[str, Array]:
-        found = quantized(rows, narrow.bits, narrow.group, narrow.scale == "f16")
+        found = quantized(rows, narrow.bits, narrow.group, narrow.scale or "f32")
         return {packed: words(found.integers, narrow.bits), scale: found.scales}
 
     return Exported(weight, specs, made, constants={shape: np.array([n, k], np.int64)})

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..dialect.dtypes import numpy_dtype
 from .arrays import Array
 
 __all__ = ["Quantized", "q4_0", "q8_0", "quantized", "words"]
@@ -23,16 +24,17 @@ class Quantized(NamedTuple):
     scales: Array
 
 
-def quantized(rows: Array, bits: int, group: int, is_half: bool) -> Quantized:
-    """Integers of 8 or 4 bits, with a scale per ``group`` inputs, which f16 holds if ``is_half``."""
+def quantized(rows: Array, bits: int, group: int, scale: str = "f32") -> Quantized:
+    """Integers of 8 or 4 bits, with a scale per ``group`` inputs, which the dtype of that name holds: f32, f16 or bf16."""
     wide = rows.astype(np.float32).reshape(len(rows), -1, group)
     if bits == 8:
         scales = np.abs(wide).max(2) * np.float32(1 / 127)
     else:
         high, low = wide.max(2), wide.min(2)
         scales = np.where(high >= -low, high, low) * np.float32(-1 / 8)
-    if is_half:
-        scales = np.clip(scales, -_HALF_MAX, _HALF_MAX).astype(np.float16).astype(np.float32)
+    if scale == "f16":
+        scales = np.clip(scales, -_HALF_MAX, _HALF_MAX)
+    scales = scales.astype(numpy_dtype(scale)).astype(np.float32)
     scales[scales == 0] = 1
     wide /= scales[..., None]
     np.rint(wide, wide)

@@ -1,9 +1,9 @@
 """Which kernels of a model lose time to threads: the time of every kernel's calls with one thread and with several.
 
-``python test/benchmark/kernel_times.py resnet50-b1 [--threads 2] [--rounds 30] [--top 25]`` compiles a case of ``suite.py`` and
-a clock around each call of a kernel, and calls it with one thread and with several in turns. Means of the faster half of the
-calls, per kernel: microseconds with one thread and with several, what is lost (several - one / threads), which share that is of
-all that is lost, and of products GFLOP/s with one thread. ``between`` is what is in no kernel.
+``python test/benchmark/kernel_times.py resnet50-b1 [--threads 2] [--rounds 30] [--top 25] [--activations int8]`` compiles a
+case of ``suite.py`` and a clock around each call of a kernel, and calls it with one thread and with several in turns. Means of
+the faster half of the calls, per kernel: microseconds with one thread and with several, what is lost (several - one / threads),
+which share that is of all that is lost, and of products GFLOP/s with one thread. ``between`` is what is in no kernel.
 """
 # ruff: noqa: E402  the path is extended before what is on it is imported
 
@@ -22,9 +22,10 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
 from comparison.cases import CASES
-from comparison.peers.relaxir import imported
+from comparison.peers.relaxir import made, weights_as
 
 import relaxir as rx
+from relaxir.compiler import default_pipeline
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.functions import functions, name_of
 from relaxir.dialect.traversal import nested_operations
@@ -58,11 +59,11 @@ class Clock:
         self.products: dict[str, Product] = {}
         self._nanoseconds = (ctypes.c_int64 * 0)()
 
-    def compiled(self, module: rx.Module) -> rx.Executable:
-        """The module's executable; while it is called times are added up."""
-        outlined = lowered(module, upto="relax-report-kernels")
+    def compiled(self, module: rx.Module, passes: str) -> rx.Executable:
+        """The module's executable behind some relax passes; while it is called times are added up."""
+        outlined = lowered(module, passes=passes, upto="relax-report-kernels")
         self.products = {name_of(f): p for f in functions(outlined) if (p := _product(f.operation)) is not None}
-        return executable_of(lowered(module), self._with_clock)
+        return executable_of(lowered(module, passes=passes), self._with_clock)
 
     def take(self) -> list[float]:
         """Microseconds of each call since this was asked last."""
@@ -168,14 +169,16 @@ def _by_kernel(names: list[str], times: list[float], whole: float) -> dict[str, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("case", choices=[name for name, case in CASES.items() if case.weights == "f32"], metavar="CASE")
+    names = [name for name, case in CASES.items() if not (case.layers or case.file)]
+    parser.add_argument("case", choices=names, metavar="CASE")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--top", type=int, default=25)
+    parser.add_argument("--activations", choices=["int8"])
     options = parser.parse_args()
-    built, clock = CASES[options.case].make(), Clock()
-    module, weights = imported(built)
-    executable = clock.compiled(module)
+    case, clock = CASES[options.case], Clock()
+    built, module, weights = made(case)
+    executable = clock.compiled(module, default_pipeline(weights_as(case), options.activations))
     executable.bind(executable.prepare(weights))
     inputs = {name: value.numpy() for name, value in built.inputs.items()}
     _print(clock, *_timed(clock, executable, inputs, options.threads, options.rounds), options.top)

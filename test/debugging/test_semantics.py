@@ -29,7 +29,7 @@ func.func @main(%x: tensor<?x8xf32, {sym = ["n"]}> {relax.name = "x"}, %w: tenso
 """
 #: What everything that rounds to integers, or to a narrower float, may be run with.
 LOSSY = (
-    "relax-quantize-weights{bits=4 group=4 half=true},relax-lift-transform-params",
+    "relax-quantize-weights{bits=4 group=4 scale=f16},relax-lift-transform-params",
     "relax-quantize-weights,relax-pack-weights{tile=8},relax-quantize-activations{rows=4 unsigned=true}",
     "relax-to-mixed-precision,relax-quantize-weights{bits=4}",
     "relax-fold-batch-norm,func.func(relax-canonicalize,cse)",

@@ -328,7 +328,7 @@ def test_written_as_gguf(tmp_path: Path, architecture: str, weights: str | None)
     stored = {t.name: gguf.dequantize(t.data, t.tensor_type) for t in reader.tensors}
     for what, half in (("gate", 0), ("up", 1)):
         value = np.split(model.get_parameter("model.layers.0.mlp.experts.gate_up_proj").detach().numpy(), 2, 1)[half]
-        found = quantized(value.reshape(-1, 64), 8, 32, is_half=True)  # as compiled code does, test_quantized
+        found = quantized(value.reshape(-1, 64), 8, 32, scale="f16")  # as compiled code does, test_quantized
         wide = (found.integers.reshape(-1, 32) * found.scales.reshape(-1, 1)).reshape(value.shape)
         expected = value if weights is None else wide
         np.testing.assert_array_equal(stored[f"blk.0.ffn_{what}_exps.weight"], expected)

@@ -1,6 +1,6 @@
 // RUN: relax-opt %s --relax-quantize-weights='bits=4 group=4 keep=k*' --relax-report 2>&1 | filecheck %s
 // RUN: relax-opt %s --relax-quantize-weights | filecheck %s --check-prefix=EIGHT
-// RUN: relax-opt %s --relax-quantize-weights='half=true' --relax-canonicalize | filecheck %s --check-prefix=HALF
+// RUN: relax-opt %s --relax-quantize-weights='scale=f16' --relax-canonicalize | filecheck %s --check-prefix=HALF
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-weights{bits=4 group=4},\
 // RUN:relax-pack-weights{tile=4},relax-sink-growth,relax-pack-nibbles,relax-lift-transform-params,relax-canonicalize,\
 // RUN:cse)' | filecheck %s --check-prefix=LIFTED
@@ -37,12 +37,13 @@
 // EIGHT-NEXT:    "relax.full"() {value = 0.0078740157480314959 : f64}
 // EIGHT:         "relax.quantize"({{.*}}) {dtype = i8} : (tensor<8x6xbf16>, tensor<1x6xf32>, tensor<i8>)
 // EIGHT-SAME:      -> tensor<8x6xi8>
-// Scales that f16 holds are numbers in f32, which rounding made.
+// Scales are stored in f16, and integers made with these; elements are f32.
 // HALF-LABEL: @main
 // HALF:         %[[C:.*]] = "relax.clip"({{.*}}) {max = 6.550400e+04 : f64, min = -6.550400e+04 : f64}
 // HALF-NEXT:    %[[H:.*]] = "relax.astype"(%[[C]]) {dtype = f16}
-// HALF-NEXT:    "relax.astype"(%[[H]]) {dtype = f32}
-// HALF:         "relax.quantize"
+// HALF:         %[[S:.*]] = "relax.where"({{.*}}, %[[H]])
+// HALF:         %[[Q:.*]] = "relax.quantize"({{.*}}, %[[S]], %{{.*}}) {dtype = i8}
+// HALF-NEXT:    "relax.dequantize"(%[[Q]], %[[S]], %{{.*}}) {out_dtype = f32, relax.lift = "never"}
 // Names of prepared weights are those of the integers and of their scales.
 // LIFTED-LABEL: @main(
 // LIFTED-SAME:    tensor<2x1x4xui32> {relax.name

@@ -173,7 +173,7 @@ class _Function:
             return "it is computed in 64 bits"
         if is_float(TensorInfo.of(weight.zero_point).dtype):
             return "its zero points are floats"
-        if weight.out_dtype not in (None, TensorInfo.of(weight.scale).dtype):
+        if weight.out_dtype not in (None, TensorInfo.of(weight.scale).dtype, ir.F32Type.get()):
             return f"its elements are rounded to {weight.out_dtype}"
         if TensorInfo.of(op.x).shape.count(None) > 1:
             return "the shape of the activations is not known"
@@ -253,10 +253,11 @@ class _Function:
 
 
 def _scale(weight: Dequantize, shape: Sequence[int]) -> ir.Value:
-    maker = weight.scale.owner
+    """The scales as they are stored, wider ones than f32 in that."""
+    maker, dtype = weight.scale.owner, min(TensorInfo.of(weight.scale).dtype, ir.F32Type.get(), key=lambda t: t.width)
     if isinstance(maker, Full):
-        return full(maker.value, ir.F32Type.get(), shape)
-    return _spread(cast(_blocks(weight.scale, weight), ir.F32Type.get()), shape)
+        return full(maker.value, dtype, shape)
+    return _spread(cast(_blocks(weight.scale, weight), dtype), shape)
 
 
 def _zero(weight: Dequantize, more: int) -> ir.Value:

@@ -15,7 +15,8 @@ Scales and integers come from the weight alone, so lifting computes them once, w
 is the group's largest magnitude over 127: a rounding is off by half a scale, 1/254 of that. Of four bits it is the element of
 largest magnitude over -8, which makes that one exact and uses all 16 integers (as llama.cpp's Q4_0 does): others are off by
 half a scale, and those within half a scale of the opposite end by up to a whole one, 1/8. A group of zeros has the scale 1.
-With ``half=true`` scales are numbers that f16 holds, as formats of others have them, and integers are made with these.
+With ``scale=f16`` or ``scale=bf16`` scales are stored so, half as large, and integers are made with these: kernels read fewer
+bytes. f16 is what formats of others have; a number of bf16 has the range of f32, and is less exact.
 
 A product of narrower floats becomes one of f32, with casts around it: its sums are in f32 anyway.
 
@@ -75,10 +76,8 @@ from ..products.axis_moves import axis_before
 
 __all__ = ["QuantizeWeights"]
 
-#: By how much an element can be off, as a part of the largest of its group.
-_BOUNDS = {8: 1 / 254, 4: 1 / 8}
-#: By how much a number is off in f16, as a part of it, and the largest one.
-_HALF_EPSILON = 2.0**-11
+#: By how much a scale is off, as a part of it, by the dtype that scales are stored in.
+_EPSILON = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8}
 _HALF_MAX = 65504.0
 
 
@@ -90,7 +89,7 @@ class QuantizeWeights(Pass):
         bits: 8 or 4.
         group: elements of a column that share a scale; 0: all of them.
         keep: weights by name or pattern (``lm_head.*``) that stay, with all that is computed from them.
-        half: whether scales are rounded to f16; kernels read them in f32.
+        scale: what scales are stored as: f32, f16 or bf16.
     """
 
     name: ClassVar[str] = "relax-quantize-weights"
@@ -98,13 +97,15 @@ class QuantizeWeights(Pass):
     bits: int = 8
     group: int = 0
     keep: tuple[str, ...] = ()
-    half: bool = False
+    scale: str = "f32"
 
     def run(self, op: ir.Operation) -> None:
-        if self.bits not in _BOUNDS:
+        if self.bits not in (4, 8):
             raise RelaxError(f"expected 4 or 8 bits, got {self.bits}")
         if self.group < 0:
             raise RelaxError(f"expected a group of 0 or more, got {self.group}")
+        if self.scale not in _EPSILON:
+            raise RelaxError(f"expected a scale of {', '.join(_EPSILON)}, got '{self.scale}'")
         names = [name for function in functions(op) for name in _weight_names(function)]
         for pattern in self.keep:
             if not any(fnmatchcase(name, pattern) for name in names):
@@ -117,8 +118,16 @@ class QuantizeWeights(Pass):
             walk(function, found.patterns())
             if found.narrow or found.kept:
                 told = tuple(found.narrow), tuple(found.kept.values())
-                bound = _BOUNDS[self.bits] * (1 + _HALF_EPSILON * self.half)
-                report.add(QuantizedWeights(name_of(function), *told, bound))
+                report.add(QuantizedWeights(name_of(function), *told, self.bound))
+
+    @property
+    def bound(self) -> float:
+        """By how much an element can be off, as a part of the largest of its group.
+
+        Of four bits that is one at the opposite end, whose integer is 7 where 8 would be right: seven scales are off, too.
+        """
+        epsilon = _EPSILON[self.scale]
+        return (1 + epsilon) / 254 if self.bits == 8 else (1 + 7 * epsilon) / 8
 
     def refusal(self, weight: ir.Value, sources: tuple[str, ...]) -> str | None:
         """Why a weight stays as it is, None when it does not."""
@@ -140,12 +149,12 @@ class QuantizeWeights(Pass):
         scale = self._scale(cast(weight, ir.F32Type.get()), group)
         zero = _number(0, TensorInfo.of(weight), dtype)
         stored = Quantize.create(weight, scale, zero, dtype=dtype).result
-        wide = Dequantize.create(stored, scale, zero).result
+        wide = Dequantize.create(stored, scale, zero, out_dtype=self._wide(scale)).result
         # Of a small weight, lifting would think the wide one worth the memory.
         wide.owner.attributes[LIFT] = ir.StringAttr.get(NEVER)
         after = _bytes(weight) * self.bits // _bits(weight) + _bytes(scale)
         moved = _group_axis(weight, group) if len(sources) == 1 else None
-        entry = NarrowWeight(sources, self.bits, group, _bytes(weight), after, moved, "f16" if self.half else "f32")
+        entry = NarrowWeight(sources, self.bits, group, _bytes(weight), after, moved, self.scale)
         return wide, entry
 
     def _scale(self, weight: ir.Value, group: int) -> ir.Value:
@@ -162,11 +171,17 @@ class QuantizeWeights(Pass):
             extreme = Where.create(is_high, high, low).result
         factor = _number(1 / 127 if self.bits == 8 else -1 / 8, info, info.dtype)
         scale = Multiply.create(extreme, factor).result
-        if self.half:
-            limited = Clip.create(scale, min=-_HALF_MAX, max=_HALF_MAX).result
-            scale = cast(cast(limited, ir.F16Type.get()), info.dtype)
-        is_zero = Equal.create(scale, _number(0, info, info.dtype)).result
-        return Where.create(is_zero, _number(1, info, info.dtype), scale).result
+        if self.scale == "f16":
+            scale = Clip.create(scale, min=-_HALF_MAX, max=_HALF_MAX).result
+        if self.scale != "f32":
+            scale = cast(scale, ir.F16Type.get() if self.scale == "f16" else ir.BF16Type.get())
+        dtype = TensorInfo.of(scale).dtype
+        is_zero = Equal.create(scale, _number(0, info, dtype)).result
+        return Where.create(is_zero, _number(1, info, dtype), scale).result
+
+    def _wide(self, scale: ir.Value) -> ir.Type | None:
+        """What elements are made of integers: f32, which scales of that say themselves."""
+        return None if isinstance(TensorInfo.of(scale).dtype, ir.F32Type) else ir.F32Type.get()
 
 
 class _Quantizing:
