@@ -12,7 +12,7 @@ from typing import Any
 
 from ..dialect.errors import RelaxError
 
-__all__ = ["Options", "flag_names", "help_text", "parse", "plugin_names"]
+__all__ = ["Options", "help_text", "parse", "plugin_names"]
 
 SPLIT_MARKER = "// -----"
 
@@ -95,11 +95,6 @@ _JOINED = ("mlir-print-ir-before", "mlir-print-ir-after", "load-pass-plugin")
 _ATTRIBUTES = re.compile(r"^Attributes\b.*:\n", re.M)
 _BOOLEANS = {"": True, "true": True, "1": True, "false": False, "0": False}
 _CHOICES = {"verify-diagnostics": ("all", "only-expected"), "emit": ("mlir", "script"), "relax-report": ("text", "json")}
-
-
-def flag_names() -> list[str]:
-    """All flags, without dashes; passes come on top."""
-    return list(_FLAGS)
 
 
 def plugin_names(argv: Sequence[str]) -> str:

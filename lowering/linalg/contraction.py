@@ -43,7 +43,6 @@ __all__ = [
     "layout_mark",
     "pack",
     "pack_in_groups",
-    "pack_transposed",
     "products",
     "sum_dtype",
     "sum_products",
@@ -75,7 +74,27 @@ def pack(b: LinalgBuilder, x: Tensor, tile: int, *, widen: bool = False) -> ir.V
     *batch, k, n = b.value_sizes(x.value)
     element = accumulator_type(x.dtype) if widen and is_float(x.dtype) else value_type(x.value).element_type
     out = b.empty([*batch, b.arith("ceildivsi", n, tile), k, tile], element)
-    return _pack_into(b, x.value, x.dtype, n, out, transposed=False)
+    first = len(batch)
+    loops = [ir.AffineExpr.get_dim(i) for i in range(first + 3)]
+
+    def element_of(e: ir.Value) -> ir.Value:
+        return load(e, x.dtype).value if element != e.type else e
+
+    if isinstance(n, int) and n % tile == 0:
+        column = loops[first] * tile + loops[first + 2]
+        places = [*loops[:first], loops[first + 1], column]
+        return b.generic("p" * len(loops), [(x.value, places)], out, lambda e, _: element_of(e))
+    width = Scalar(b.as_index(n))
+    last = width - 1
+
+    def padded(_: ir.Value) -> ir.Value:
+        *matrix, panel, row, lane = (index(i) for i in range(len(loops)))
+        position = panel * tile + lane
+        inside = position.compare("lt", width)
+        clamped = select(inside, position, last)
+        return select(inside, Scalar(element_of(read(x.value, [*matrix, row, clamped]))), 0).value
+
+    return b.generic("p" * len(loops), [], out, padded)
 
 
 def pack_in_groups(b: LinalgBuilder, x: Tensor, layout: PackedLayout) -> ir.Value:
@@ -98,39 +117,6 @@ def pack_in_groups(b: LinalgBuilder, x: Tensor, layout: PackedLayout) -> ir.Valu
         return select(inside, Scalar(read(x.value, clamped)), 0).value
 
     return b.generic("pppp", [], out, padded)
-
-
-def pack_transposed(b: LinalgBuilder, x: Tensor, tile: int) -> ir.Value:
-    """Packs matrices ``[batch..., n, k]`` that were computed at run time."""
-    *batch, n, k = b.value_sizes(x.value)
-    out = b.empty([*batch, b.arith("ceildivsi", n, tile), k, tile], accumulator_type(x.dtype))
-    return _pack_into(b, x.value, x.dtype, n, out, transposed=True)
-
-
-def _pack_into(b: LinalgBuilder, value: ir.Value, dtype: ir.Type, n: Size, out: ir.Value, *, transposed: bool) -> ir.Value:
-    type_ = value_type(out)
-    tile, element, first = type_.shape[-1], type_.element_type, type_.rank - 3
-    loops = [ir.AffineExpr.get_dim(i) for i in range(first + 3)]
-
-    def element_of(x: ir.Value) -> ir.Value:
-        return load(x, dtype).value if element != x.type else x
-
-    if isinstance(n, int) and n % tile == 0:
-        column = loops[first] * tile + loops[first + 2]
-        matrix = [column, loops[first + 1]] if transposed else [loops[first + 1], column]
-        return b.generic("p" * len(loops), [(value, [*loops[:first], *matrix])], out, lambda x, _: element_of(x))
-    width = Scalar(b.as_index(n))
-    last = width - 1
-
-    def padded(_: ir.Value) -> ir.Value:
-        *batch, panel, row, lane = (index(i) for i in range(len(loops)))
-        position = panel * tile + lane
-        inside = position.compare("lt", width)
-        clamped = select(inside, position, last)
-        matrix = [clamped, row] if transposed else [row, clamped]
-        return select(inside, Scalar(element_of(read(value, [*batch, *matrix]))), 0).value
-
-    return b.generic("p" * len(loops), [], out, padded)
 
 
 @dataclass(frozen=True)

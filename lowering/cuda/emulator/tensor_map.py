@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .findings import Finding
@@ -85,13 +84,3 @@ class TensorMap:
             raise Finding("tensor map", "the descriptor is no encoded tensor map")
         sizes, strides, box = rest[:5], rest[5:9], rest[9:14]
         return cls(kind, address, tuple(sizes[:rank]), tuple(strides[: rank - 1]), tuple(box[:rank]), swizzle, bool(fills_nan))
-
-
-def contiguous_strides(sizes: Sequence[int], width: int) -> tuple[int, ...]:
-    """Strides of a tensor without gaps, for tests and examples."""
-    strides = list[int]()
-    step = width
-    for size in sizes[:-1]:
-        step *= size
-        strides.append(step)
-    return tuple(strides)
