@@ -146,6 +146,24 @@ def test_no_text(text: object, message: str):
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize(
+    "kind", ["ui64", "si8", "i128", "f16", "bf16", "f8E4M3FN", "index", "!narrow", "vector<4xi8>"], ids=lambda kind: kind
+)
+@pytest.mark.parametrize("value", ["array<{}: 1>", "array <{}>", "[unit, array // of\n < {}: 1, 2>]", "{{a = array<{}>}}"])
+def test_arrays_that_the_bindings_do_not_know(kind: str, value: str):
+    text = "!narrow = ui16\nfunc.func @f(%a: f32 {{relax.a = {}}}) {{ return }}"
+    with pytest.raises(rx.RelaxError, match=rf"^-: expected an array of i1, .*, f64, got array<{kind.split('<')[0]}>$"):
+        rx.Module.parse(text.format(value.format(kind)))
+
+
+@pytest.mark.parametrize("kind", ["i1", "i8", "i16", "i32", "i64", "f32", "f64", "!wide"])
+def test_arrays_that_the_bindings_know(kind: str):
+    rx.Module.parse(f"""
+        !wide = i64
+        func.func @"array<ui8>"(%a: f32 {{relax.a = array<{kind}>, relax.b = "array<ui8: 1>"}}) {{ return }} // array<ui8>
+        """)
+
+
 def test_brackets_in_strings_and_comments_do_not_nest():
     text = f'module attributes {{relax.a = "{"(" * 2000}"}} {{}} // {"{" * 2000}'
     assert rx.Module.parse(text).functions == {}
