@@ -5,11 +5,13 @@ Weights are random with a fixed seed; nothing is downloaded. All are in evaluati
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -49,7 +51,22 @@ class Model:
         return self.make_inputs(batch or self.shape[0], length or self.shape[1])
 
     def export(self) -> ExportedProgram:
-        """The ``torch.export.ExportedProgram`` for :attr:`shape`."""
+        """The ``torch.export.ExportedProgram`` for :attr:`shape`: of tiny models that are equal, one in a process.
+
+        Tests of a dozen files want the same ones, and torch takes a second for each. One whose weights a test has changed
+        since, as :meth:`to` changes those of its model, is not taken again.
+        """
+        weights = self.module.state_dict()
+        if sum(tensor.numel() for tensor in weights.values()) > _TINY:
+            return self._exported()
+        config = getattr(self.module, "config", None)
+        digest = _digest(weights)
+        key = (type(self.module), str(self.module), str(config), self.dynamic, self.shape, _digest(self.inputs()), digest)
+        if key not in _EXPORTED or _digest(_EXPORTED[key].state_dict) != digest:
+            _EXPORTED[key] = self._exported()
+        return _EXPORTED[key]
+
+    def _exported(self) -> ExportedProgram:
         with torch.no_grad(), quiet():
             # torch.export takes a batch of one for a constant.
             inputs = self.inputs(max(2, self.shape[0])) if self.dynamic else self.inputs()
@@ -72,6 +89,22 @@ class Model:
         return {
             name: {0: batch, 1: seq} if not value.is_floating_point() else {0: batch} for name, value in self.inputs().items()
         }
+
+
+#: Numbers that the weights of a tiny model are at most.
+_TINY = 1_000_000
+
+#: Programs of tiny models, by model, inputs and what their weights were.
+_EXPORTED: dict[Any, ExportedProgram] = {}
+
+
+def _digest(tensors: Mapping[str, torch.Tensor]) -> str:
+    """Of names, types, sizes and numbers."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
+        digest.update(to_numpy(tensor.detach().contiguous(), name).tobytes())
+    return digest.hexdigest()
 
 
 def quiet() -> warnings.catch_warnings[None]:
