@@ -35,6 +35,7 @@ __all__ = [
     "LAYOUT",
     "LOOPS_ALLOCATE",
     "LOWERED",
+    "MULTIPLES",
     "NOT_POSITIVE",
     "NUMBER_FIRST",
     "ON_HOST",
@@ -135,7 +136,7 @@ SORT = "relax.sort"
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
 #: Written by linalg/contraction; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
 #: fusion/weight_prologue, cpu/early_kernels, cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops,
-#: cpu/kernels/lower_kernels, cpu/kernels/windows/shape, kernels/structure/nest, cpu/merge_kernels,
+#: cpu/kernels/lower_kernels, cpu/kernels/windows/shape, kernels/structure/nest, cpu/merge_kernels, cpu/product_sizes,
 #: cuda/kernels/plan_cuda_kernels, cuda/kernels/product_group, cuda/kernels/reduction, cuda/kernels/rows,
 #: cuda/kernels/elementwise, cuda/kernels/outer_sums, cuda/kernels/transpose.
 CONTRACTION = "relax.contraction"
@@ -143,6 +144,11 @@ CONTRACTION = "relax.contraction"
 #: On a contraction whose right-hand side is packed: how, ``tile 32, rows 2``.
 #: Written by linalg/contraction; read by kernels/structure/packed_pairs.
 LAYOUT = "relax.layout"
+
+#: On a contraction whose sizes its kernel takes as arguments, integers: what its columns and the steps of its sum are multiples
+#: of.
+#: Written by cpu/product_sizes; read by cpu/kernels/contraction/shape.
+MULTIPLES = "relax.multiples"
 
 #: On a contraction of quantized integers, who its inputs are and how the weight is packed: linalg/quantize says so, and
 #: fusion/weight_prologue again, when several inputs take the place of one.
@@ -180,7 +186,7 @@ WRITABLE = "bufferization.writable"
 #: and one on others, as lines of different fields (``contraction_plan``, ``nest_plan``, ``windows/plan``), for GPUs one on
 #: products (``cuda/kernels/products/plan``, ``cuda/kernels/products/warpgroup_plan``, ``cuda/kernels/matvec/plan``).
 #: Written by cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cuda/kernels/plan_cuda_kernels; read by
-#: cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/windows/plan,
+#: cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/windows/plan, cpu/product_sizes,
 #: cuda/kernels/products/template, cuda/kernels/matvec/template.
 PLAN = "relax.plan"
 

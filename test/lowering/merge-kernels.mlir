@@ -209,6 +209,126 @@ func.func private @blocks_2(%x: memref<40x100xf32>, %w: memref<1x100x32xf32>, %y
 
 // -----
 
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (d1)>
+#rows = affine_map<(d0, d1, d2) -> (d0, d2)>
+#packed = affine_map<(d0, d1, d2) -> (d1 floordiv 32, d2, d1 mod 32)>
+#sums = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// Tiles alone take rows, columns and the sum as arguments; a sum that iterations do not take evenly stays.
+// ENTRIES-LABEL: func.func @calls_k_0(
+// ENTRIES: call @k_0(%{{.*}}) : (memref<?x?xf32>, memref<?x?x32xf32>, memref<?xf32>, memref<?x?xf32>) -> ()
+// ENTRIES-LABEL: func.func @calls_k_1(
+// ENTRIES: call @k_0(
+// ENTRIES-LABEL: func.func @calls_k_2(
+// ENTRIES: call @k_0(
+// ENTRIES-LABEL: func.func @calls_uneven(
+// ENTRIES: call @uneven(%arg0, %arg1, %arg2, %arg3)
+func.func @calls_k_0(%x: memref<40x64xf32>, %w: memref<5x64x32xf32>, %b: memref<160xf32>, %y: memref<40x160xf32>) {
+  call @k_0(%x, %w, %b, %y)
+      : (memref<40x64xf32>, memref<5x64x32xf32>, memref<160xf32>, memref<40x160xf32>) -> ()
+  return
+}
+func.func @calls_k_1(%x: memref<41x128xf32>, %w: memref<6x128x32xf32>, %b: memref<192xf32>, %y: memref<41x192xf32>) {
+  call @k_1(%x, %w, %b, %y)
+      : (memref<41x128xf32>, memref<6x128x32xf32>, memref<192xf32>, memref<41x192xf32>) -> ()
+  return
+}
+func.func @calls_k_2(%x: memref<96x96xf32>, %w: memref<8x96x32xf32>, %b: memref<256xf32>, %y: memref<96x256xf32>) {
+  call @k_2(%x, %w, %b, %y)
+      : (memref<96x96xf32>, memref<8x96x32xf32>, memref<256xf32>, memref<96x256xf32>) -> ()
+  return
+}
+func.func @calls_uneven(%x: memref<40x68xf32>, %w: memref<5x68x32xf32>, %b: memref<160xf32>, %y: memref<40x160xf32>) {
+  call @uneven(%x, %w, %b, %y)
+      : (memref<40x68xf32>, memref<5x68x32xf32>, memref<160xf32>, memref<40x160xf32>) -> ()
+  return
+}
+// ENTRIES: func.func private @k_0(%{{.*}}, %{{.*}}, %{{.*}}, %[[Y:.*]]: memref<?x?xf32>)
+// ENTRIES: %[[ROWS:.*]] = memref.dim %[[Y]], %c0
+// ENTRIES: %[[COLUMNS:.*]] = memref.dim %[[Y]], %c1
+// ENTRIES: memref.alloc(%[[ROWS]], %[[COLUMNS]]) {alignment = 64 : i64} : memref<?x?xf32>
+// ENTRIES: relax.multiples = array<i64: 32, 8>
+// ENTRIES-NOT: @k_1(
+func.func private @k_0(%x: memref<40x64xf32>, %w: memref<5x64x32xf32>, %b: memref<160xf32>, %y: memref<40x160xf32>)
+    attributes {relax.kernel} {
+  %sums = memref.alloc() {alignment = 64 : i64} : memref<40x160xf32>
+  linalg.generic {indexing_maps = [#rows, #packed, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<40x64xf32>, memref<5x64x32xf32>) outs(%sums : memref<40x160xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32"} {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%sums, %b : memref<40x160xf32>, memref<160xf32>) outs(%y : memref<40x160xf32>) {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @k_1(%x: memref<41x128xf32>, %w: memref<6x128x32xf32>, %b: memref<192xf32>, %y: memref<41x192xf32>)
+    attributes {relax.kernel} {
+  %sums = memref.alloc() {alignment = 64 : i64} : memref<41x192xf32>
+  linalg.generic {indexing_maps = [#rows, #packed, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<41x128xf32>, memref<6x128x32xf32>) outs(%sums : memref<41x192xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32"} {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%sums, %b : memref<41x192xf32>, memref<192xf32>) outs(%y : memref<41x192xf32>) {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @k_2(%x: memref<96x96xf32>, %w: memref<8x96x32xf32>, %b: memref<256xf32>, %y: memref<96x256xf32>)
+    attributes {relax.kernel} {
+  %sums = memref.alloc() {alignment = 64 : i64} : memref<96x256xf32>
+  linalg.generic {indexing_maps = [#rows, #packed, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<96x96xf32>, memref<8x96x32xf32>) outs(%sums : memref<96x256xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32"} {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%sums, %b : memref<96x256xf32>, memref<256xf32>) outs(%y : memref<96x256xf32>) {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @uneven(%x: memref<40x68xf32>, %w: memref<5x68x32xf32>, %b: memref<160xf32>, %y: memref<40x160xf32>)
+    attributes {relax.kernel} {
+  %sums = memref.alloc() {alignment = 64 : i64} : memref<40x160xf32>
+  linalg.generic {indexing_maps = [#rows, #packed, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<40x68xf32>, memref<5x68x32xf32>) outs(%sums : memref<40x160xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32"} {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%sums, %b : memref<40x160xf32>, memref<160xf32>) outs(%y : memref<40x160xf32>) {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
 // Strides and offsets that differ, too.
 // COPIES-LABEL: func.func @copies(
 // COPIES: memref.cast %arg1 : memref<4x64xf32, strided<[96, 1]>> to memref<?x64xf32, strided<[?, 1], offset: ?>>

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ def weights_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
 def kernels_of(module: rx.Module, folder) -> list[str]:
     """The kernels that code was made of, by name."""
     rx.compile(module, dump=folder)
-    (text,) = [path.read_text() for path in folder.glob("*-merge-kernels.mlir")][-1:]
+    (text,) = [path.read_text() for path in sorted(folder.glob("*-merge-kernels.mlir"))][-1:]
     return [line for line in text.splitlines() if "func.func private @" in line and "relax.kernel" in line]
 
 
@@ -47,6 +49,73 @@ def test_products_of_many_depths(rows, tmp_path):
     exe.bind(exe.prepare(weights))
     np.testing.assert_allclose(exe(*inputs), want, rtol=1e-4, atol=1e-4)  # sums of up to 129 products, in another order
     assert len(kernels_of(module, tmp_path)) < 2 * len(SIZES)
+
+
+#: Rows, depth and columns: rows beside tiles in every way that these are cut, whole panels.
+MATRICES = [(40, 264, 224), (41, 320, 192), (43, 400, 256), (46, 248, 160), (47, 264, 320), (64, 256, 160), (100, 512, 192)]
+
+
+def layers(sizes: list[tuple[int, int, int]], residual: bool) -> tuple[rx.Module, dict[str, np.ndarray]]:
+    """A linear layer of each size, with a bias, what is added and a rectifier."""
+    builder, shapes = rx.Builder(), dict[str, tuple[int, ...]]()
+    with builder.function("main"):
+        x = [builder.input(f"x{i}", (rows, depth), "f32") for i, (rows, depth, _) in enumerate(sizes)]
+        more = [builder.input(f"r{i}", (rows, columns), "f32") for i, (rows, _, columns) in enumerate(sizes)]
+        results = {}
+        for i, (_, depth, columns) in enumerate(sizes):
+            shapes |= {f"w{i}": (depth, columns), f"b{i}": (columns,)}
+            w, b = builder.weight(f"w{i}", (depth, columns), "f32"), builder.weight(f"b{i}", (columns,), "f32")
+            y = builder.add(builder.matmul(x[i], w), b)
+            results[f"y{i}"] = builder.relu(builder.add(y, more[i])) if residual else builder.add(builder.relu(y), more[i])
+        builder.output(**results)
+    return builder.build(), weights_of(shapes)
+
+
+def inputs_of(sizes: list[tuple[int, int, int]]) -> list[np.ndarray]:
+    random = np.random.default_rng(1)
+    shapes = [*((m, k) for m, k, _ in sizes), *((m, n) for m, _, n in sizes)]
+    return [random.standard_normal(shape, np.float32) for shape in shapes]
+
+
+def of_any_size(kernels: list[str]) -> list[str]:
+    """The arguments of those that take a packed matrix of any size."""
+    return [k.partition("(")[2] for k in kernels if re.search(r"memref<\?x\?x\d+xf32>", k)]
+
+
+@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize("checked", [True, False])
+def test_products_of_many_rows_depths_and_columns(residual, checked, tmp_path):
+    module, weights = layers(MATRICES, residual)
+    inputs = inputs_of(MATRICES)
+    exe = rx.compile(module, checked=checked)
+    exe.bind(exe.prepare(weights))
+    for got, want in zip(exe(*inputs), rx.evaluate(module, "main", *inputs, weights=weights), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)  # sums of up to 512 products, in another order
+    assert len(of_any_size(kernels_of(module, tmp_path))) == 1
+
+
+def test_a_product_of_other_sizes_is_the_same_kernel(tmp_path):
+    """Of another model: sizes are arguments, so its code is there already."""
+    texts = []
+    for sizes in (MATRICES, [(m + 8, 2 * k, n + 32) for m, k, n in MATRICES[:4]]):
+        texts.append(of_any_size(kernels_of(layers(sizes, True)[0], tmp_path / str(len(texts)))))
+    assert len(texts[0]) == 1
+    assert texts[0] == texts[1]
+
+
+UNEVEN = [[(41, 256, 200), (40, 264, 232), (48, 272, 168)], [(41, 255, 160), (40, 257, 192), (48, 259, 160)]]
+
+
+@pytest.mark.parametrize("sizes", UNEVEN)
+def test_panels_and_sums_that_are_not_whole_stay(sizes, tmp_path):
+    """Code for what is left of them would be longer than the kernels are together."""
+    module, weights = layers(sizes, True)
+    inputs = inputs_of(sizes)
+    exe = rx.compile(module)
+    exe.bind(exe.prepare(weights))
+    for got, want in zip(exe(*inputs), rx.evaluate(module, "main", *inputs, weights=weights), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)  # sums of up to 272 products, in another order
+    assert not of_any_size(kernels_of(module, tmp_path))
 
 
 def test_plans_that_need_the_depth_stay_as_they_are():

@@ -13,6 +13,7 @@ from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
 from .contraction_plan import ContractionPlan
 from .prefetch import Prefetch
+from .shape import multiples_of
 from .tile_place import Column, TilePlace
 
 __all__ = ["FmaSums", "Loads"]
@@ -98,6 +99,8 @@ class FmaSums:
                 result[own] = self._multiply_add(tile, em.add(k, em.number(i)) if i else k, result[own])
             return result
 
+        if static is None and multiples_of(self.contraction)[1] % several == 0:
+            return em.loop(first, em.add(first, size), several, step, carried)
         whole = em.op("arith.andi", [size, em.number(-several)], em.index) if static is None else em.number(static & -several)
         middle = em.add(first, whole)
         carried = em.loop(first, middle, several, step, carried)

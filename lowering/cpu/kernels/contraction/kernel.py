@@ -45,7 +45,7 @@ from .integer_sums import IntegerSums
 from .microkernel import Microkernel, Sums
 from .operand_loads import OperandLoads
 from .plan_contractions import checked_plan
-from .shape import group_invariant_of
+from .shape import group_invariant_of, multiples_of
 from .staging import Stager
 from .tile_place import Column, Share, Steps, TilePlace
 from .tiles import Tiles
@@ -233,6 +233,9 @@ class ContractionKernel:
                 self._panel(point, sums, self.tiles.columns(em.number(whole), static - whole))
             return
         size = self.memory.size(extent)
+        if multiples_of(self.contraction)[0] % panel == 0:
+            self._range(name, first, size, panel, lambda n: self._panel(point, sums, self.tiles.columns(n)))
+            return
         whole = em.op("arith.andi", [size, em.number(-panel)], em.index)
         self._range(name, first, whole, panel, lambda n: self._panel(point, sums, self.tiles.columns(n)))
         rest = em.sub(size, whole)

@@ -15,6 +15,7 @@ from ....kernels.structure.group_invariant import GroupInvariant, find_group_inv
 from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
 from ....kernels.structure.packed_pairs import paired_panel
+from ....marks import MULTIPLES
 
 __all__ = [
     "BufferShape",
@@ -25,6 +26,7 @@ __all__ = [
     "byte_shape",
     "describe",
     "group_invariant_of",
+    "multiples_of",
 ]
 
 
@@ -189,6 +191,15 @@ def describe(contraction: Contraction) -> ContractionShape:
         integers=_integer_shape(IntegerProduct.of(contraction.nest.operation)),
         bytes=byte_shape(contraction),
     )
+
+
+def multiples_of(contraction: Contraction) -> tuple[int, int]:
+    """What columns and steps of k are multiples of, also where their numbers are known only when code runs."""
+    attributes = contraction.nest.operation.attributes
+    if MULTIPLES not in attributes:
+        return 1, 1
+    columns, steps = ir.DenseI64ArrayAttr(attributes[MULTIPLES])
+    return columns, steps
 
 
 def byte_shape(contraction: Contraction) -> ByteShape | None:
