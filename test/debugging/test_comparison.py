@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,6 +148,18 @@ def test_onnx(files: Path, wrong_tanh: None):
 def test_mistakes(files: Path, arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]):
     assert cli.run(["compare", *arguments]) == code
     assert message in capsys.readouterr().err
+
+
+def test_onnxruntime_is_named_where_it_is_missing_or_refuses(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    write_onnx("model.onnx")
+    np.save("x.npy", np.ones((3, 9), np.float32))
+    assert cli.run(["compare", "model.onnx", "--input", "x=x.npy"]) == 1
+    assert "error: onnxruntime: " in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert cli.run(["compare", "model.onnx"]) == 1
+    assert "expected onnx and onnxruntime to be installed, got no onnxruntime" in capsys.readouterr().err
 
 
 def test_inputs_that_an_entry_lacks_are_refused():

@@ -140,6 +140,8 @@ def test_refused_sources_and_targets(tmp_path: Path) -> None:
             executable.prepare(tmp_path / "raw.safetensors", tmp_path / target)
     with pytest.raises(RelaxError, match="expected 1 job or more, got 0"):
         executable.prepare(RAW, jobs=0)
+    with pytest.raises(RelaxError, match="expected progress as a function, got bool"):
+        executable.prepare(RAW, progress=True)
     with pytest.raises(RelaxError, match="expected weights as a path, a Checkpoint or a mapping from names to arrays, got int"):
         executable.prepare(3)
     with pytest.raises(RelaxError, match="expected an existing folder"):

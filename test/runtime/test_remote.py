@@ -183,10 +183,14 @@ def test_a_digest_of_the_bytes(server: FaultyServer) -> None:
     assert same(read(f"{server.url}/model.safetensors"))
 
 
-@pytest.mark.parametrize("whole", [{"ETag": '"other"'}, {"Content-Range": "bytes 8-15/999999"}], ids=["tag", "size"])
-def test_a_file_that_is_replaced(server: FaultyServer, whole: dict[str, str | None]) -> None:
+@pytest.mark.parametrize(
+    "fault",
+    [Fault(headers={"ETag": '"other"'}), Fault(headers={"Content-Range": "bytes 8-15/999999"}), Fault(status=416)],
+    ids=["tag", "size", "shorter"],
+)
+def test_a_file_that_is_replaced(server: FaultyServer, fault: Fault) -> None:
     source = open_tensors(f"{server.url}/model.safetensors")
-    server.fault = lambda request: Fault(headers=whole)
+    server.fault = lambda request: fault
     refused("it was replaced while it is read", lambda: source.get("w3"))
     assert "w3" in source
 
@@ -473,6 +477,8 @@ def test_file_systems_of_fsspec(server: FaultyServer, monkeypatch: pytest.Monkey
     refused("expected a driver of fsspec for nosuch://, got none", lambda: open_tensors("nosuch://bucket/m.safetensors"))
     monkeypatch.setattr(_FaultyFiles, "error", PermissionError("not yours"))
     refused("got PermissionError: not yours", lambda: [source.get(n) for n in source])
+    monkeypatch.setattr(_FaultyFiles, "error", ImportError("no module named 'faultyfs'"))
+    refused("expected the driver's package to be installed, got no module named 'faultyfs'", lambda: source.get("w1"))
     files.pipe_file("/bucket/model/model-00001-of-00002.safetensors", b"x")
     refused("got another one: it was replaced while it is read", source.check_unchanged)
 

@@ -186,6 +186,13 @@ def test_wrong_puts(tmp_path: Path) -> None:
             writer.put("w0", filled(0))
 
 
+@pytest.mark.parametrize("shape", [(2.5,), (-1,), (True,)])
+def test_shapes_that_are_no_sizes(tmp_path: Path, shape: tuple[object, ...]) -> None:
+    with pytest.raises(RelaxError, match="expected sizes as the shape of tensor 'w', got "):
+        StreamWriter(tmp_path / "a.safetensors", {"w": ArraySpec(F32, shape)})
+    assert os.listdir(tmp_path) == []
+
+
 def test_missing_tensors_make_no_file(tmp_path: Path) -> None:
     writer = StreamWriter(tmp_path / "a.safetensors", specs(2))
     writer.put("w0", filled(0))

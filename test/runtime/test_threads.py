@@ -142,6 +142,19 @@ def test_code_for_threads_needs_a_runtime(monkeypatch, executable, tmp_path):
         threads.load_runtime.cache_clear()
 
 
+@pytest.mark.parametrize("content", [b"no library", None], ids=["another file", "another library"])
+def test_a_runtime_that_is_none_is_refused_by_its_path(monkeypatch, tmp_path, content):
+    path = tmp_path / "libomp.so"
+    path.write_bytes(content or b"")
+    monkeypatch.setattr(threads, "find_runtime", lambda: str(path) if content else "libm.so.6")
+    threads.load_runtime.cache_clear()
+    try:
+        with pytest.raises(rx.RelaxError, match=r"^cannot load the OpenMP runtime '(.*libomp\.so|libm\.so\.6)': "):
+            threads.load_runtime()
+    finally:
+        threads.load_runtime.cache_clear()
+
+
 def test_a_saved_executable_uses_threads(executable, inputs, tmp_path):
     executable.save(tmp_path / "model")
     loaded = rx.load(tmp_path / "model")

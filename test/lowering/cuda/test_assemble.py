@@ -82,6 +82,11 @@ def test_a_text_that_the_assembler_refuses_is_an_error():
         assemble(_HEAD + "nonsense;", _TARGET)
 
 
+def test_an_image_that_the_disassembler_refuses_is_an_error():
+    with pytest.raises(RelaxError, match=r"^nvdisasm cannot read the image: nvdisasm"):
+        disassemble(b"no image")
+
+
 def test_tools_may_be_missing(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(assembling, "tool", lambda _: None)
     monkeypatch.setattr(sass, "tool", lambda _: None)
