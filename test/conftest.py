@@ -34,8 +34,10 @@ if _IS_FIRST:  # the processes that it starts find it there
 
 
 def pytest_configure() -> None:
+    from support.erasures import guard_erasures
     from support.kept_kernels import keep_kernels
 
+    guard_erasures()
     keep_kernels(_ALWAYS, Path(os.environ[_KERNELS]))
 
 

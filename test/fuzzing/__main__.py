@@ -22,6 +22,9 @@ from fuzzing.driver import Tally, fuzz  # noqa: E402
 from fuzzing.generators import GENERATORS, Generator  # noqa: E402
 from fuzzing.reduction import kind_of, write_reduced  # noqa: E402
 from fuzzing.worker import Outcome, outcomes  # noqa: E402
+from support.erasures import guard_erasures  # noqa: E402
+
+guard_erasures()
 
 
 def main(argv: list[str]) -> int:

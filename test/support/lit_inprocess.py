@@ -26,6 +26,8 @@ import lit.ShUtil
 import lit.Test
 import lit.TestRunner
 
+from support.erasures import guard_erasures
+
 __all__ = ["InProcess", "Step", "plan"]
 
 _WARM = (
@@ -240,6 +242,7 @@ def _warm() -> None:
     """Imports what every test needs, once per worker. Makes no context: no threads before a fork."""
     for module in _WARM:
         importlib.import_module(module)
+    guard_erasures()
 
 
 def _forked(body: Callable[[], tuple[bool, str]], test: Any, seconds: int) -> Any:
