@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 from . import ops as ops  # defining the op classes fills the dialect
+from .attribute_casters import register_casters
 from .bindings import ir
 from .errors import RelaxError
 from .plugins import load_parts
@@ -53,6 +54,7 @@ def load(context: ir.Context | None = None) -> ir.Context:
         operations()
         if not context.is_dialect_loaded(NAMESPACE):
             with context, ir.Location.unknown():
+                register_casters()
                 Relax.load()
             Relax._mlir_module = None  # the class would keep the context alive
     return context

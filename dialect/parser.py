@@ -28,11 +28,6 @@ _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"([{<")], _STEPS[list(b")]}>")] = 1, -1
 # A result by its number, as ``%0#1``: MLIR's parser makes room for as many results before it looks whether they exist.
 _RESULT_NUMBER = re.compile(rb"%[\w$.-]+#(\d{4,})")
-# The element type of a dense array, and what an alias stands for. The bindings have classes for arrays of these types;
-# arrays of others raise a TypeError where they are read, which ends the process when C++ has called what reads them.
-_ARRAY = re.compile(rb"(?<![\w.$#!-])array\s*<\s*(!?[a-zA-Z][\w$.-]*)")
-_ALIAS = re.compile(rb"(![a-zA-Z_][\w$.-]*)\s*=\s*(\w+)")
-_ARRAY_TYPES = (b"i1", b"i8", b"i16", b"i32", b"i64", b"f32", b"f64")
 # Where a statement's op begins, and which may have several blocks; so may one in its generic form, whose region is in
 # parentheses.
 _OP = re.compile(r"(?:^|[\n={}])\s*([a-z_]\w*(?:\.[\w$]+)+)")
@@ -50,8 +45,7 @@ def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context 
     Raises:
         DiagnosticError: the text does not parse or verify, or breaks our conventions; located at ``file:line:col``.
         RelaxError: this is no text: bytecode, not UTF-8, strings with escapes that are none, or brackets nested deeper than
-            ``MAX_NESTING``, results with numbers that no op of a text of its length has, or arrays of types that the
-            bindings do not know.
+            ``MAX_NESTING``, or results with numbers that no op of a text of its length has.
     """
     text = _decoded(text, source_name)
     _check_code(text, source_name)
@@ -92,20 +86,7 @@ def _check_code(text: str, source_name: str) -> None:
     for found in _RESULT_NUMBER.finditer(code):
         if len(found[1]) > 9 or int(found[1]) >= len(raw):  # each result of an op has a type in the text
             raise RelaxError(f"expected a result that an op has, got {found[0].decode()}", source_name)
-    _check_arrays(code, source_name)
     _check_blocks(code, source_name)
-
-
-def _check_arrays(code: bytes, source_name: str) -> None:
-    aliases: dict[bytes, bytes] | None = None
-    for found in _ARRAY.finditer(code):
-        kind = found[1]
-        if kind.startswith(b"!"):
-            aliases = dict(_ALIAS.findall(code)) if aliases is None else aliases
-            kind = aliases.get(kind, kind)
-        if kind not in _ARRAY_TYPES:
-            types = b", ".join(_ARRAY_TYPES).decode()
-            raise RelaxError(f"expected an array of {types}, got array<{found[1].decode()}>", source_name)
 
 
 def _check_blocks(code: bytes, source_name: str) -> None:

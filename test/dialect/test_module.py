@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import relaxir as rx
@@ -146,22 +147,39 @@ def test_no_text(text: object, message: str):
     assert str(error.value) == message
 
 
-@pytest.mark.parametrize(
-    "kind", ["ui64", "si8", "i128", "f16", "bf16", "f8E4M3FN", "index", "!narrow", "vector<4xi8>"], ids=lambda kind: kind
-)
-@pytest.mark.parametrize("value", ["array<{}: 1>", "array <{}>", "[unit, array // of\n < {}: 1, 2>]", "{{a = array<{}>}}"])
-def test_arrays_that_the_bindings_do_not_know(kind: str, value: str):
-    text = "!narrow = ui16\nfunc.func @f(%a: f32 {{relax.a = {}}}) {{ return }}"
-    with pytest.raises(rx.RelaxError, match=rf"^-: expected an array of i1, .*, f64, got array<{kind.split('<')[0]}>$"):
-        rx.Module.parse(text.format(value.format(kind)))
+#: Values of attributes for which the bindings have no class.
+UNKNOWN_TO_BINDINGS = [
+    "array<ui64: 1>", "array<si8>", "array<i128: 1>", "array<f16: 1.0>", "array<bf16>", "array<f8E4M3FN: 1.0>",
+    "[array<ui8: 1>]", "{b = array<ui8: 1>}", "dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>",
+    "dense<(1, 2)> : tensor<complex<i32>>", "loc(unknown)", 'loc("a")', 'loc("a.py":1:2)',
+    'loc(fused["a", "b"])', 'loc(callsite("a" at "b"))', "[loc(unknown)]",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["i1", "i8", "i16", "i32", "i64", "f32", "f64", "!wide"])
-def test_arrays_that_the_bindings_know(kind: str):
-    rx.Module.parse(f"""
-        !wide = i64
-        func.func @"array<ui8>"(%a: f32 {{relax.a = array<{kind}>, relax.b = "array<ui8: 1>"}}) {{ return }} // array<ui8>
-        """)
+@pytest.mark.parametrize("value", UNKNOWN_TO_BINDINGS)
+def test_attributes_that_the_bindings_do_not_know(value: str):
+    """Anywhere, through passes, compilation and a call."""
+    noted = f"relax.noted = {value}"
+    executable = rx.compile(rx.Module.parse(f"""
+        module attributes {{{noted}}} {{
+          func.func @main(%x: tensor<4xf32> {{{noted}}}, %w: tensor<4xf32> {{relax.name = "w", {noted}}})
+              -> (tensor<4xf32> {{{noted}}}) attributes {{relax.num_input = 1 : i64, {noted}}} {{
+            %0 = "relax.exp"(%w) {{{noted}}} : (tensor<4xf32>) -> tensor<4xf32>
+            %1 = "relax.add"(%x, %0) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+            return {{{noted}}} %1 : tensor<4xf32>
+          }}
+        }}"""))  # fmt: skip
+    zeros = np.zeros(4, np.float32)
+    executable.bind(executable.prepare({"w": zeros}))
+    np.testing.assert_array_equal(executable(zeros), np.ones(4, np.float32))
+
+
+@pytest.mark.parametrize("value", [v for v in UNKNOWN_TO_BINDINGS if v[0] != "["])
+def test_attributes_of_ops_that_the_bindings_do_not_know(value: str):
+    with pytest.raises(rx.RelaxError, match=r"'relax.sum' op expected an i64 array for attribute 'axis', got "):
+        rx.Module.parse(f"""func.func @main(%x: tensor<4xf32>) {{
+          %0 = "relax.sum"(%x) {{axis = {value}}} : (tensor<4xf32>) -> tensor<f32>
+          return }}""")
 
 
 def test_brackets_in_strings_and_comments_do_not_nest():
