@@ -258,7 +258,7 @@ def _body_text(function: func.FuncOp) -> str:
     kept = {key: function.attributes[key] for key in _ARGUMENTS if key in function.attributes}
     for key in kept:
         del function.attributes[key]
-    text = function.operation.get_asm(enable_debug_info=False, use_local_scope=True)
+    text = function.operation.get_asm(enable_debug_info=False, use_local_scope=True, assume_verified=True)
     for key, attribute in kept.items():
         function.attributes[key] = attribute
     return text[text.index("(") :]

@@ -256,7 +256,8 @@ def _compiled(module: Module, compiler: Compiler, pipeline: str, checked: bool, 
         if dump is not None:
             dump.start(laid_out.ir.operation)
         prepared = laid_out.run(pipeline)
-        text = str(prepared)
+        # The passes have verified it; doing that again is most of what printing takes: 6.8 of 8 ms, for two layers of Llama.
+        text = prepared.ir.operation.get_asm(assume_verified=True)
         with collecting() as told:
             compiled = compile_module(prepared.ir.operation, compiler, checked, None if dump is None else dump.code)
     manifest = compiled.manifest | {"report": prepared.report.extended(told).as_json()}

@@ -38,7 +38,7 @@ def stages(name: str, checked: bool) -> list[tuple[str, str, str]]:
 
 
 def text_of(operation: ir.Operation) -> str:
-    return operation.get_asm(enable_debug_info=True)
+    return operation.get_asm(enable_debug_info=True, assume_verified=True)
 
 
 def pass_of(step: str) -> str:
