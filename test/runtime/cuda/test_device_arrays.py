@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import ml_dtypes
@@ -109,6 +111,43 @@ def test_what_begins_in_the_middle_of_a_vector_is_refused(executable: rx.Executa
         rx.RelaxError, match=r"input 'x': expected a tensor at a multiple of 16 bytes, got one at 0x.*: pass a copy"
     ):
         executable(part)
+
+
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        (np.ones((24, 3), np.float32).T, "its elements have gaps between them"),
+        (np.ones((3, 48), np.float32)[:, ::2], "its elements have gaps between them"),
+        (np.ones((3, 24), ml_dtypes.float8_e4m3fn), "DLPack has no dtype for float8_e4m3fn"),
+    ],
+)
+def test_what_dlpack_cannot_hand_over_is_refused(executable: rx.Executable, array: np.ndarray, reason: str) -> None:
+    device = on_device(executable, np.ones((1,), np.float32)).__dlpack_device__()
+
+    class Other:
+        """Of another library, on the same device."""
+
+        def __dlpack__(self, **_: Any) -> Any:
+            if array.dtype == np.float32:
+                return array.__dlpack__()
+            return dlpack.exported(array.ctypes.data, array.dtype, array.shape, device, self)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return device
+
+    with pytest.raises(rx.RelaxError, match=f"^input 'x': expected a contiguous tensor, got Other: {reason}$"):
+        executable(Other())
+
+
+def test_a_capsule_that_nobody_takes_frees_its_tensor(executable: rx.Executable) -> None:
+    array = on_device(executable, np.ones((4,), np.float32))
+    gone = weakref.ref(array)
+    capsule = array.__dlpack__()
+    del array
+    assert gone() is not None
+    del capsule
+    gc.collect()
+    assert gone() is None
 
 
 def test_memory_of_results_is_used_again_and_calls_are_graphs(executable: rx.Executable, driver_calls: list[str]) -> None:
