@@ -16,6 +16,7 @@ import pytest
 import relaxir as rx
 from relaxir import RelaxError
 from relaxir.dialect.communicator import ThreadRank, thread_ranks
+from relaxir.runtime.collectives import find_communicator
 from relaxir.tools.cli import run
 from relaxir.weights import write_safetensors
 from support import mpi_rank
@@ -210,6 +211,14 @@ def test_tokens_beyond_the_vocabulary_are_refused(artifact: str, ranks: int, raw
 
     with pytest.raises(RelaxError, match="run-time check failed"):
         thread_ranks(ranks, call)
+
+
+def test_without_mpi4py_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(RelaxError, match=r"^expected mpi4py and an MPI, got '.*mpi4py.*': pip install relaxir\[mpi\]$"):
+        find_communicator(2)
 
 
 def test_alone_it_says_how_many_there_must_be(artifact: str, ranks: int, raw: str) -> None:

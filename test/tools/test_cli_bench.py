@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,12 @@ def test_results_of_random_weights_are_not_compared(capsys: pytest.CaptureFixtur
 def test_mistakes(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]):
     assert cli.run(["bench", *arguments, "--seconds", "0"]) == 1
     assert capsys.readouterr().err.startswith(f"error: {message}")
+
+
+def test_onnxruntime_may_be_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert cli.run(["bench", "model.mlir", "--peers", "model.onnx", "--seconds", "0"]) == 1
+    assert capsys.readouterr().err == "error: expected onnxruntime to be installed: pip install onnxruntime\n"
 
 
 def test_results_that_differ_are_told():
