@@ -1,5 +1,7 @@
 """Slices of one tensor become views, where many would each be a kernel, or make one different, by nothing but their place.
 
+So do those that a concatenation copies to their place anyway.
+
 Before, of each expert's flags and of its shares, say::
 
     %0 = linalg.generic {(i, j) -> (i + 9, j), (i, j) -> (i, j)} ins(%flags : tensor<64x?xi8>) outs(%e) { yield %in }
@@ -31,6 +33,7 @@ _WORTH = 4
 # as that long.
 _SMALL, _UNKNOWN = 4, 1 << 10
 
+_SHAPED = ("tensor.collapse_shape", "tensor.expand_shape")
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
@@ -42,7 +45,7 @@ def view_slices(ops: Sequence[ir.Operation]) -> list[ir.Operation]:
         begins = _begins(op)
         if begins is not None:
             found.setdefault(op.operands[0], []).append((op, begins))
-    taken = [item for items in found.values() if len(items) >= _WORTH for item in items]
+    taken = [item for items in found.values() for item in items if len(items) >= _WORTH or _is_copied(item[0].results[0])]
     gone = {op.results[0] for op, _ in taken}
     left = [op for op in ops if not len(op.results) or op.results[0] not in gone]
     for op, begins in taken:
@@ -111,16 +114,30 @@ def _begins(op: ir.Operation) -> list[int] | None:
     is_copy = len(block.operations) == 1 and list(terminator.operands) == [block.arguments[0]]
     if not is_copy or out != ir.AffineMap.get_identity(out.n_dims) or len(read.results) != out.n_dims:
         return None
-    begins = [_shift(expr, i) for i, expr in enumerate(read.results)]
-    known = [b for b in begins if b is not None]
     sizes = [ir.RankedTensorType(v.type).shape for v in (op.operands[0], op.results[0])]
+    begins = [_shift(expr, i, sizes[1][i]) for i, expr in enumerate(read.results)]
+    known = [b for b in begins if b is not None]
     return known if len(known) == len(begins) and list(sizes[0]) != list(sizes[1]) else None
 
 
-def _shift(expr: ir.AffineExpr, dim: int) -> int | None:
-    """By how much an index is more than a loop's; None where it is another one."""
+def _is_copied(value: ir.Value) -> bool:
+    """Whether a tensor is nothing but parts of others, of other shapes at most."""
+    for use in value.uses:
+        reader = use.owner.operation
+        if reader.name in _SHAPED:
+            if not _is_copied(reader.results[0]):
+                return False
+        elif reader.name != "tensor.insert_slice" or use.operand_number:
+            return False
+    return True
+
+
+def _shift(expr: ir.AffineExpr, dim: int, size: int) -> int | None:
+    """By how much an index is more than that of a loop of so many iterations; None where it is another one."""
     if expr == ir.AffineExpr.get_dim(dim):
         return 0
+    if isinstance(expr, ir.AffineModExpr) and isinstance(expr.rhs, ir.AffineConstantExpr):  # nothing is cut off in front
+        return _shift(expr.lhs, dim, size) if expr.lhs == ir.AffineExpr.get_dim(dim) and 0 <= size <= expr.rhs.value else None
     if not isinstance(expr, ir.AffineAddExpr):
         return None
     lhs, rhs = expr.lhs, expr.rhs
