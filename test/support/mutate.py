@@ -128,6 +128,15 @@ def _other_attribute(rng: random.Random, text: str, corpus: Corpus) -> str:
     return _replaced(rng, text, ATTRIBUTE, new)
 
 
+def _foreign_attribute(rng: random.Random, text: str, corpus: Corpus) -> str:
+    """An attribute of any kind that MLIR has, as a value that is there, or beside what is there."""
+    value = rng.choice(FOREIGN)
+    if rng.random() < 0.5:
+        return _replaced(rng, text, ATTRIBUTE, lambda m: f"{m[1]} = {value}")
+    name = rng.choice(("relax.more", "more", "arith.more", rng.choice(corpus.attributes)))
+    return _replaced(rng, text, re.compile(r"\{(?=[\w.]+ = )"), lambda _: f"{{{name} = {value}, ")
+
+
 def _other_symbol(rng: random.Random, text: str, corpus: Corpus) -> str:
     sym = re.compile(r'(?<=[\[ ])"[^"\n.]*"(?=[,\]])')
     return _replaced(rng, text, sym, lambda _: f'"{rng.choice(SYMBOLS)}"')
@@ -177,10 +186,51 @@ def _splice(rng: random.Random, text: str, corpus: Corpus) -> str:
     return "\n".join([*first[: rng.randrange(len(first) + 1)], *second[rng.randrange(len(second)) :]])
 
 
+#: Attributes of each kind that MLIR's builtin dialect and those of its passes have, or that have none.
+FOREIGN = """
+array<ui64: 1>
+array<i16: 1, 2>
+array<f16: 1.0>
+array<i1>
+dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>
+dense<1> : tensor<2xi300>
+dense<1> : vector<4xindex>
+dense<1.0> : tensor<2xf8E4M3FN>
+dense<"a"> : tensor<1x!relax.object>
+sparse<0, 1> : tensor<4xi64>
+dense_resource<x> : tensor<1xi64>
+strided<[1, ?], offset: 2>
+affine_map<(d0) -> (d0)>
+affine_set<(d0) : (d0 >= 0)>
+distinct[0]<1>
+loc(unknown)
+loc(fused["a", "b"])
+loc(callsite("a" at "b"))
+unit
+f8E4M3FN
+!relax.object
+tuple<i32>
+() -> ()
+memref<?xf32, strided<[?], offset: ?>, 3>
+1.0 : f8E5M2
+1 : i300
+-1 : index
+1 : ui8
+0x7FC00000 : f32
+@a::@b
+[array<ui8: 1>]
+{a = {b = [unit]}}
+#arith.fastmath<fast>
+#linalg.iterator_type<parallel>
+#vector.kind<add>
+#unknown.x<1>
+!unknown.y
+""".strip().splitlines()
+
 MUTATIONS: tuple[Mutation, ...] = (
     _replace_token, _drop_token, _swap_tokens, _odd_number, _other_type, _other_dimension, _other_rank, _other_dtype, _other_op,
-    _other_attribute, _other_attribute, _other_symbol, _other_encoding, _other_name, _other_num_input, _copy_line, _drop_line,
-    _move_line, _splice,
+    _other_attribute, _other_attribute, _foreign_attribute, _other_symbol, _other_encoding, _other_name, _other_num_input,
+    _copy_line, _drop_line, _move_line, _splice,
 )  # fmt: skip
 
 
