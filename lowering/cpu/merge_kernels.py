@@ -18,7 +18,7 @@ of a product in tiles alone (:mod:`.product_sizes`), the sum of other products, 
 that there are. Copies: all. DenseNet-121 has
 48 kernels then instead of 329, and compiles in 2.7 instead of 8.9 s of processor, ResNet-50 52 instead of 95, in 2.6 instead of
 3.1 s; calls and preparations take 0.99 to 1.003 of the time, and give the same bits (Zen 5, medians of 11 turns). With rows and
-columns of products ResNet-50 has 42 kernels instead of 52 and compiles in 2.9 instead of 3.5 s of processor, DenseNet-121 in 3.1
+columns of products ResNet-50 has 42 kernels instead of 52, compiles in 2.9 instead of 3.5 s of processor, DenseNet-121 3.1
 instead of 3.6; calls take 0.996 to 1.000 of the processor's time (Zen 4, medians of 120 turns).
 """
 
