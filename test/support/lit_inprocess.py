@@ -16,7 +16,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,10 @@ def _filecheck(argv: list[str]) -> int:
     return Matcher.from_opts(parse_argv_options(argv)).run()
 
 
-TOOLS: dict[str, Callable[[list[str]], int]] = {
+#: Takes its arguments with its own name in front, returns the exit code.
+Tool = Callable[[list[str]], int]
+
+TOOLS: dict[str, Tool] = {
     "relax-opt": _relax_opt,
     "relaxir": _relaxir,
     "filecheck": _filecheck,
@@ -124,13 +127,16 @@ class InProcess(lit.formats.ShTest):
 
     Args:
         real_processes: leave everything to lit's shell.
+        tools: further ones by name. They travel with the tests to lit's workers, which are no forks from Python 3.14 on.
     """
 
-    def __init__(self, real_processes: bool = False):
+    def __init__(self, real_processes: bool = False, tools: Mapping[str, Tool] | None = None):
         super().__init__(execute_external=False)
+        self._tools = dict(tools or {})
         self._real_processes = real_processes or not hasattr(os, "fork")
 
     def execute(self, test: Any, litConfig: Any) -> Any:  # noqa: N803  lit's name
+        TOOLS.update(self._tools)
         lines = None if self._real_processes else self._lines(test)
         plans = [plan(line) for line in lines] if lines else []
         if not plans or None in plans:

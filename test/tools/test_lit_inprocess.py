@@ -12,10 +12,9 @@ from support.lit_inprocess import Step, plan
 
 SUPPORT = Path(__file__).resolve().parents[1]
 
-CONFIG = """
-import os, signal, sys
-sys.path.insert(0, {support!r})
-from support import lit_inprocess
+#: In a module of their own, for lit's workers find them by their names.
+TOOLS = """
+import os, signal
 
 def crash(argv):
     os.kill(os.getpid(), signal.SIGSEGV)
@@ -25,9 +24,16 @@ def echo(argv):
     os.write(2, b"from C++")
     return argv.count("fail")
 
-lit_inprocess.TOOLS.update(crash=crash, echo=echo)
+"""
+
+CONFIG = """
+import sys
+sys.path[:0] = [{support!r}, {root!r}]
+import made_up_tools
+from support import lit_inprocess
+
 config.name = "made up"
-config.test_format = lit_inprocess.InProcess()
+config.test_format = lit_inprocess.InProcess(tools=dict(crash=made_up_tools.crash, echo=made_up_tools.echo))
 config.suffixes = [".mlir"]
 config.test_source_root = config.test_exec_root = {root!r}
 """
@@ -60,6 +66,7 @@ def test_lines_it_runs() -> None:
 
 def lit(root: Path, tests: dict[str, str]) -> str:
     (root / "lit.cfg.py").write_text(CONFIG.format(support=str(SUPPORT), root=str(root)))
+    (root / "made_up_tools.py").write_text(TOOLS)
     for name, run_line in tests.items():
         (root / f"{name}.mlir").write_text(f"// RUN: {run_line}\n// CHECK: hello\n")
     command = [sys.executable, "-c", "from lit.main import main; main()", "-v", "-j1", str(root)]
