@@ -17,11 +17,14 @@ after::
       %0 = linalg.generic ...
 
 The number says so, too. The same in regions, whose checks are made each time that control gets there, and no sooner.
+
+A check that needs values is made as soon as there are these, and in the order of checks: what it is about must not have begun.
+Upstream folds the cast to a checked size into what has been computed, which then reads as much as the type says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,7 +44,7 @@ EARLY = 1 << 32
 
 @dataclass(frozen=True)
 class MoveChecksFirst(LoweringPass):
-    """Moves run-time checks of sizes to where their blocks begin."""
+    """Moves run-time checks of sizes to where their blocks begin, others to what they need."""
 
     name: ClassVar[str] = "relax-move-checks-first"
 
@@ -50,7 +53,7 @@ class MoveChecksFirst(LoweringPass):
 
 
 def move_checks_first(module: ir.Operation) -> None:
-    """Moves checks, and what they are computed from, to where their blocks begin, in their order; in place."""
+    """Moves checks, and what they are computed from, as far up as what they need lets them, in their order; in place."""
     for function in functions(module):
         for block in _blocks(function.operation):
             _move(block)
@@ -81,17 +84,32 @@ def _move(block: ir.Block) -> None:
     with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown(block.owner.context):
         index = ir.IndexType.get()
         first = ir.Operation.create("arith.constant", [index], attributes={"value": ir.IntegerAttr.get(index, 0)})
+    late = list[tuple[ir.Operation, _Needed]]()
     for check in checks:
         needed = _needed(check, ops, place)
-        if needed is None:
+        if needed.behind >= 0:
+            late.append((check, needed))
             continue
-        for i in sorted(needed - moved):
+        for i in sorted(needed.scalars - moved):
             ops[i].move_before(first)
-        moved |= needed
+        moved |= needed.scalars
         check.move_before(first)
         if block.owner.operation.name == "func.func":
             _mark_early(check)
     first.erase()
+    _move_late(late, ops, moved)
+
+
+def _move_late(checks: Sequence[tuple[ir.Operation, _Needed]], ops: Sequence[ir.Operation], moved: set[int]) -> None:
+    """Moves checks of values to right behind what these come from, but not past each other."""
+    behind, last = -1, None
+    for check, needed in checks:
+        if last is None or needed.behind > behind:
+            behind, last = needed.behind, ops[needed.behind]
+        for op in (*(ops[i] for i in sorted(needed.scalars - moved) if i > behind), check):
+            op.move_after(last)
+            last = op
+        moved |= {i for i in needed.scalars if i > behind}
 
 
 def _mark_early(check: ir.Operation) -> None:
@@ -106,20 +124,32 @@ def _mark_early(check: ir.Operation) -> None:
             number.operation.erase()
 
 
-def _needed(check: ir.Operation, ops: list[ir.Operation], place: dict[ir.Value, int]) -> set[int] | None:
-    """The ops of the block that a check is computed from; None if one of them takes or makes more than sizes."""
-    found: set[int] = set()
+@dataclass(frozen=True)
+class _Needed:
+    """What a check is computed from, by places in its block.
+
+    Attributes:
+        scalars: ops that take and make nothing but sizes, and what comes of ``behind``.
+        behind: the last of the other ops; -1 if there is none.
+    """
+
+    scalars: set[int]
+    behind: int
+
+
+def _needed(check: ir.Operation, ops: Sequence[ir.Operation], place: Mapping[ir.Value, int]) -> _Needed:
+    found, behind = set[int](), -1
     pending = list(check.operands)
     while pending:
-        value = pending.pop()
-        position = place.get(value)
+        position = place.get(pending.pop())
         if position is None or position in found:
             continue
-        if not _is_scalar(ops[position]):
-            return None
-        found.add(position)
-        pending += ops[position].operands
-    return found
+        if _is_scalar(ops[position]):
+            found.add(position)
+            pending += ops[position].operands
+        else:
+            behind = max(behind, position)
+    return _Needed(found, behind)
 
 
 def _is_scalar(op: ir.Operation) -> bool:

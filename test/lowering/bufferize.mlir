@@ -55,3 +55,30 @@ func.func @chosen(%x: tensor<?x2xf32> {bufferization.writable = false},
   %v = tensor.extract %s[%c0, %c0] : tensor<?x?xf32>
   return %v : f32
 }
+
+// Slices of computed sizes are views, and what hides these sizes from the analysis is gone.
+// CHECK-LABEL: func.func private @slices(
+// CHECK-NOT: arith.ori
+// CHECK-NOT: memref.alloc
+// CHECK: %[[SIZE:.*]] = arith.minsi
+// CHECK: %[[FROM:.*]] = memref.subview %arg0[%arg2] [%[[SIZE]]] [1]
+// CHECK: %[[TO:.*]] = memref.subview %arg1[%arg2] [%[[SIZE]]] [1]
+// CHECK: linalg.generic {{.*}} ins(%[[FROM]] : {{.*}}) outs(%[[TO]] :
+func.func private @slices(%x: tensor<?xf32> {bufferization.writable = false},
+                          %out: tensor<?xf32> {bufferization.writable = true}, %i: index) -> tensor<?xf32> attributes {relax.kernel} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %left = arith.subi %n, %i : index
+  %size = arith.minsi %left, %c8 : index
+  %a = tensor.extract_slice %x[%i] [%size] [1] : tensor<?xf32> to tensor<?xf32>
+  %b = tensor.extract_slice %out[%i] [%size] [1] : tensor<?xf32> to tensor<?xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%a : tensor<?xf32>) outs(%b : tensor<?xf32>) {
+    ^bb0(%p: f32, %q: f32):
+      %s = arith.negf %p : f32
+      linalg.yield %s : f32
+  } -> tensor<?xf32>
+  %r = tensor.insert_slice %y into %out[%i] [%size] [1] : tensor<?xf32> into tensor<?xf32>
+  return %r : tensor<?xf32>
+}
