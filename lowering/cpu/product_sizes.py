@@ -24,6 +24,7 @@ from ...dialect.bindings import func, ir
 from ...dialect.traversal import operations
 from ..marks import CONTRACTION, MULTIPLES, PLAN
 from .kernels.contraction.contraction_plan import ContractionPlan, parse_plan
+from .kernels.nest.nest_plan import is_nest_plan
 
 __all__ = ["free_product", "sizes_of_product", "temporary_of"]
 
@@ -109,7 +110,10 @@ def _product(block: ir.Block) -> _Product | None:
         return None
     (op,) = products
     last = block.arguments[len(block.arguments) - 1]
-    result, plan = op.operands[2], parse_plan(ir.StringAttr(op.attributes[PLAN]).value)
+    result, text = op.operands[2], ir.StringAttr(op.attributes[PLAN]).value
+    if is_nest_plan(text):  # loops instead of tiles
+        return None
+    plan = parse_plan(text)
     if not _has_free_sizes(plan) or not isinstance(last.type, ir.MemRefType) or result.type.shape != last.type.shape:
         return None
     if any(o.results[0] != result for o in memory) or not all(_is_plain(o, result) for o in generics if o != op):

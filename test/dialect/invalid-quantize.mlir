@@ -226,6 +226,17 @@ func.func @product_of_unsigned_rows(%x: tensor<16xui8>, %s: tensor<2xf32>, %t: t
 
 // -----
 
+func.func @product_with_wide_scales(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>,
+    %v: tensor<2x2x8xf64>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected scale of f32, f16 or bf16, got f64}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf64>, tensor<i32>)
+      -> tensor<12xf32>
+  return
+}
+
+// -----
+
 func.func @product_with_float_zeros(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>,
     %v: tensor<2x2x8xf32>, %z: tensor<f32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected an integer zero, got f32}}

@@ -65,7 +65,8 @@ func.func @chosen(%x: tensor<?x2xf32> {bufferization.writable = false},
 // CHECK: %[[TO:.*]] = memref.subview %arg1[%arg2] [%[[SIZE]]] [1]
 // CHECK: linalg.generic {{.*}} ins(%[[FROM]] : {{.*}}) outs(%[[TO]] :
 func.func private @slices(%x: tensor<?xf32> {bufferization.writable = false},
-                          %out: tensor<?xf32> {bufferization.writable = true}, %i: index) -> tensor<?xf32> attributes {relax.kernel} {
+                          %out: tensor<?xf32> {bufferization.writable = true}, %i: index) -> tensor<?xf32>
+                              attributes {relax.kernel} {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   %n = tensor.dim %x, %c0 : tensor<?xf32>

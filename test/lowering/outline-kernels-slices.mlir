@@ -43,7 +43,8 @@ func.func @slices(%x: tensor<4x?xi8>, %n: index) -> (tensor<1x?xi8>, tensor<1x?x
 // So is one slice that is nothing but a part of a concatenation, in another shape: it is copied once, to its place.
 // CHECK-LABEL: func.func @concatenated(
 // CHECK-NOT: call
-// CHECK: %[[PART:.*]] = tensor.extract_slice %arg0[0, 0, 0] [1, 8, 16] [1, 1, 1] : tensor<4x8x16xf32> to tensor<1x8x16xf32>
+// CHECK: %[[PART:.*]] = tensor.extract_slice %arg0[0, 0, 0] [1, 8, 16] [1, 1, 1]
+// CHECK-SAME: tensor<4x8x16xf32> to tensor<1x8x16xf32>
 // CHECK: %[[SHAPED:.*]] = tensor.collapse_shape %[[PART]]
 // CHECK: tensor.insert_slice %[[SHAPED]] into
 // CHECK-NOT: call

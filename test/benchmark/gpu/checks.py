@@ -91,7 +91,7 @@ def _product(place: Place, size: int, epilogue: bool) -> list[Line]:
 def _triton(place: Place, x: torch.Tensor, w: torch.Tensor, ours: float) -> list[Line]:
     try:
         from .triton_product import triton_product
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:  # it is not installed, or finds no GPU
         return [Line(f"product {len(x)}, Triton", f"not measured: {error}")]
     _close(triton_product(x, w), x @ w.T, "Triton's product")
     (theirs,) = place.times(lambda: triton_product(x, w))

@@ -12,7 +12,7 @@ from .....dialect.errors import RelaxError
 from ....kernels.structure.nest import Nest
 from ....plan_text import Reader, one_of, positive, print_fields, read_fields
 
-__all__ = ["NestPlan", "check_plan", "parse_plan"]
+__all__ = ["NestPlan", "check_plan", "is_nest_plan", "parse_plan"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,11 @@ class NestPlan:
         shown |= {} if self.tile is None else {"tile": self.tile}
         shown |= {"block": self.block} if self.block > 1 else {}
         return print_fields((shown | ({"streamed": True} if self.streamed else {})).items())
+
+
+def is_nest_plan(text: str) -> bool:
+    """Whether a plan is one of loops, and not one of a kind of kernel."""
+    return text.startswith("order=")
 
 
 def parse_plan(text: str) -> NestPlan:

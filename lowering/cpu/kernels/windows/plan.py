@@ -9,6 +9,7 @@ from .....dialect.errors import RelaxError
 from ....marks import PLAN
 from ....plan_text import Reader, positive, print_fields, read_fields
 from ....target import Target
+from ..nest.nest_plan import is_nest_plan
 from .shape import Windows
 
 __all__ = ["WindowPlan", "checked_window_plan", "is_gainful"]
@@ -60,7 +61,7 @@ def checked_window_plan(windows: Windows, target: Target) -> WindowPlan | None:
     if best is None or PLAN not in operation.attributes:
         return best
     text = ir.StringAttr(operation.attributes[PLAN]).value
-    if text.startswith("order="):
+    if is_nest_plan(text):
         return None
     try:
         plan = WindowPlan(**read_fields(text, _READERS, _EXAMPLES, tuple(_READERS)))  # type: ignore[arg-type]
