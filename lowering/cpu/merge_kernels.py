@@ -223,7 +223,7 @@ def _text_without(function: func.FuncOp, free: Sequence[set[int]], is_product: b
     freed = [_freed(t, f) for t, f in zip(types, free, strict=True)]
     _retype(block, freed)
     own = None if memory is None else memory.results[0].type
-    if memory is not None:
+    if memory is not None and own is not None:
         memory.results[0].set_type(ir.MemRefType.get(freed[-1].shape, ir.MemRefType(own).element_type))
     text = "".join(op.get_asm(enable_debug_info=False, use_local_scope=True, assume_verified=True) for op in operations(block))
     arguments = ", ".join(str(a.type) for a in block.arguments)
