@@ -28,6 +28,11 @@ _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"([{<")], _STEPS[list(b")]}>")] = 1, -1
 # A result by its number, as ``%0#1``: MLIR's parser makes room for as many results before it looks whether they exist.
 _RESULT_NUMBER = re.compile(rb"%[\w$.-]+#(\d{4,})")
+# Places in structures: MLIR compares them with the number of fields in 64 bits, reads the field in 32 (torch-mlir 20261001).
+_PLACE_OP = re.compile(rb"llvm\.(?:insert|extract)value\b")
+_OWN_PLACES = re.compile(_PLACE_OP.pattern + rb"(?:\s*,?\s*%[\w$.#-]+){1,2}\s*(\[[^\]]*\])")
+_PLACES = re.compile(rb"\bposition\s*=\s*(array<i64:[^>]*>|#[\w$.-]+)")
+_NUMBER = re.compile(rb"(?<![\w#%!.])-?(?:0x[0-9A-Fa-f]+|\d+)")
 # Where a statement's op begins, and which may have several blocks; so may one in its generic form, whose region is in
 # parentheses.
 _OP = re.compile(r"(?:^|[\n={}])\s*([a-z_]\w*(?:\.[\w$]+)+)")
@@ -45,7 +50,8 @@ def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context 
     Raises:
         DiagnosticError: the text does not parse or verify, or breaks our conventions; located at ``file:line:col``.
         RelaxError: this is no text: bytecode, not UTF-8, strings with escapes that are none, or brackets nested deeper than
-            ``MAX_NESTING``, or results with numbers that no op of a text of its length has.
+            ``MAX_NESTING``, results with numbers that no op of a text of its length has, or places in structures that no
+            structure has.
     """
     text = _decoded(text, source_name)
     _check_code(text, source_name)
@@ -86,7 +92,20 @@ def _check_code(text: str, source_name: str) -> None:
     for found in _RESULT_NUMBER.finditer(code):
         if len(found[1]) > 9 or int(found[1]) >= len(raw):  # each result of an op has a type in the text
             raise RelaxError(f"expected a result that an op has, got {found[0].decode()}", source_name)
+    _check_places(raw, code, source_name)
     _check_blocks(code, source_name)
+
+
+def _check_places(raw: bytes, code: bytes, source_name: str) -> None:
+    """Refuses places in structures from 2**31 on, at which MLIR reads beyond the fields when it infers types."""
+    if not _PLACE_OP.search(raw):
+        return
+    lists = [*_OWN_PLACES.findall(code), *_PLACES.findall(code)]
+    for alias in {text for text in lists if text.startswith(b"#")}:
+        lists += re.findall(re.escape(alias) + rb"\s*=\s*(array<i64:[^>]*>)", code)
+    for number in (n for text in lists for n in _NUMBER.findall(text)):
+        if len(number) > 20 or abs(int(number, 16 if b"x" in number else 10)) >= 1 << 31:
+            raise RelaxError(f"expected a place that a structure has, got {number[:30].decode()}", source_name)
 
 
 def _check_blocks(code: bytes, source_name: str) -> None:

@@ -147,6 +147,31 @@ def test_no_text(text: object, message: str):
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize("place", [1 << 31, 1 << 32, -(1 << 32), (1 << 32) + 1, 1 << 70, "0x100000001"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "%1 = llvm.insertvalue %p, %0[PLACE] : !llvm.struct<(ptr, i64)>",
+        "%1 = llvm.extractvalue %0[1, PLACE] : !llvm.struct<(ptr, i64)>",
+        "%1 = llvm.insertvalue // [0]\n %p, \n%0#0 [ PLACE ] : !llvm.struct<(ptr, i64)>",
+        '%1 = "llvm.extractvalue"(%0) <{position = array<i64: PLACE>}> : (!llvm.struct<(ptr, i64)>) -> !llvm.ptr',
+        '%1 = "llvm.extractvalue"(%0) <{position = #a}> : (!llvm.struct<(ptr, i64)>) -> !llvm.ptr',
+    ],
+)
+def test_places_that_no_structure_has(text: str, place: int | str):
+    """From 2**31 on MLIR reads behind the fields."""
+    function = f"""
+        #a = array<i64: PLACE>
+        func.func @f(%p: !llvm.ptr) attributes {{b = #a, c = [4294967296], d = array<i64: 4294967296>}} {{
+          %0 = llvm.mlir.poison : !llvm.struct<(ptr, i64)>
+          {text}
+          return
+        }}"""
+    rx.Module.parse(function.replace("PLACE", "0").replace("[1, 0]", "[1]"))
+    with pytest.raises(rx.RelaxError, match=f"^-: expected a place that a structure has, got {place}$"):
+        rx.Module.parse(function.replace("PLACE", str(place)))
+
+
 #: Values of attributes for which the bindings have no class.
 UNKNOWN_TO_BINDINGS = [
     "array<ui64: 1>", "array<si8>", "array<i128: 1>", "array<f16: 1.0>", "array<bf16>", "array<f8E4M3FN: 1.0>",
