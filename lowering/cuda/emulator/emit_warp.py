@@ -56,7 +56,7 @@ def _setmaxnreg(e: Emitter, ins: Instruction) -> None:
     e.line(f"warp.set_registers({e.lanes}, {ins.modifiers[0]!r}, {e.integer(ins.args[0])}, {e.at})")
 
 
-def barrier(e: Emitter, ins: Instruction, after: int) -> None:
+def barrier(e: Emitter, ins: Instruction, after: str) -> None:
     """bar and barrier; the lanes go on at block ``after``."""
     m, args = ins.modifiers, ins.args
     if "warp" in m:
@@ -67,9 +67,7 @@ def barrier(e: Emitter, ins: Instruction, after: int) -> None:
     if "cluster" in m:
         if aligned:
             _ready(e, "u4(0xFFFFFFFF)")
-        return e.line(
-            f"return clusters.{'arrive' if 'arrive' in m else 'wait'}(s, {e.block}, {after}, {e.at}, {'relaxed' not in m})"
-        )
+        return e.line(f"return clusters.{'arrive' if 'arrive' in m else 'wait'}(s, own, {after}, {e.at}, {'relaxed' not in m})")
     if aligned:
         _ready(e, "u4(0xFFFFFFFF)")
     if "red" in m:
@@ -85,7 +83,7 @@ def barrier(e: Emitter, ins: Instruction, after: int) -> None:
 
 
 def _ready(e: Emitter, mask: str) -> None:
-    e.line(f"s = core.warps_ready(s, {mask}, {e.block}, {e.at})")
+    e.line(f"s = core.warps_ready(s, {mask}, own, {e.at})")
     e.line("if s is None: return None")
 
 
@@ -106,7 +104,7 @@ def _mbarrier(e: Emitter, ins: Instruction) -> None:
     parity = "parity" in ins.modifiers
     value = e.read(args[2], "u32" if parity else "u64")
     acquire = "relaxed" not in ins.modifiers
-    call = f"mbar.{action}(s, {e.address(args[1])}, {value}, {parity}, {e.block}, {far!r}, {e.at}, {acquire})"
+    call = f"mbar.{action}(s, {e.address(args[1])}, {value}, {parity}, own, {far!r}, {e.at}, {acquire})"
     e.line(f"s, done = {call}")
     e.line("if s is None: return None")
     return e.write(args[0], "pred", "done")

@@ -1,9 +1,9 @@
 """Operands of generated code: values of registers stay in Python variables inside of a block, and are written to arrays
 at its end.
 
-A block is a function of ``s``, the lanes that execute it. An instruction with a guard is executed by ``t``, a part of
-them, and uses the arrays. Each register has one array over all lanes of a wave, with a view for each type it is used
-as.
+A block is a function of ``s``, the lanes that execute it, of its first instruction's index and of its own number. An
+instruction with a guard is executed by ``t``, a part of the lanes, and uses the arrays. Each register has one array over
+all lanes of a wave, with a view for each type it is used as.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ class Emitter:
         self._numbers = {name: number for number, name in enumerate(self.registers)}
         self.constants: dict[str, str] = {}
         self.lines: list[str] = []
-        self.number = 0
-        self.block, self.at = 0, 0  # of the instruction: its block and its index
+        self.block, self.index = 0, 0  # of the instruction: its block and its index
         self._start_block(flow.blocks[0] if flow.blocks else Block(0, 0))
 
     # ------------------------------------------------------------------------------------------------------------ blocks
@@ -71,13 +70,22 @@ class Emitter:
         self.values: dict[str, _Value] = {}
         self.views: dict[tuple[str, str], str] = {}
         self.dirty: dict[str, None] = {}
-        self.lanes, self.live_out = "s", block.live_out
+        self.lanes, self.live_out, self.number, self._start = "s", block.live_out, 0, block.start
         self.written = {n for names in self.flow.writes[block.start : block.end] for n in names} | self.flow.pinned
 
     def start_block(self, number: int) -> None:
         """Begins a block: nothing is known of any register."""
         self.block, self.lines = number, []
         self._start_block(self.flow.blocks[number])
+
+    @property
+    def at(self) -> str:
+        """The instruction's index, in the text of its block."""
+        return f"first + {self.index - self._start}"
+
+    def place_of(self, block: int) -> str:
+        """A block's number, in the text of this one."""
+        return f"own + {block - self.block}" if block >= 0 else "-1"
 
     def line(self, text: str) -> None:
         self.lines.append(("  " if self.lanes == "t" else "") + text)
@@ -213,8 +221,11 @@ class Emitter:
         return self.constant(f"np.{_NUMPY[VIEW[kind]]}({self.symbols[name].address + int(offset or '0', 0)})")
 
     def constant(self, expression: str) -> str:
-        """A constant of the generated module."""
-        return self.constants.setdefault(expression, f"K{len(self.constants)}")
+        """A constant, by a name that says which: in all texts that have it it is called so."""
+        name = self.constants.get(expression)
+        if name is None:
+            name = self.constants[expression] = "K_" + re.sub(r"\W", lambda m: f"_{ord(m[0]):x}_", expression)
+        return name
 
     def literal(self, operand: str, kind: str) -> str:
         """A literal of a type, empty when it is none."""

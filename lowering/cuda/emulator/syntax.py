@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias, Union
 
 from .findings import PtxError
@@ -22,7 +23,7 @@ WIDTH = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class Address:
     """``[base+offset]``, or ``[base+offset, {inner}]`` of a tensor copy."""
 
@@ -237,6 +238,19 @@ def _operand(text: str) -> Operand:
     return Address(address[1].strip(), int(address[2] or "0", 0), tuple(_operand(part) for part in parts[1:]))
 
 
+@lru_cache(1 << 14)
+def _written(text: str) -> tuple[str, str, str, tuple[str, ...], tuple[Operand, ...], str]:
+    """Guard, its negation, name, modifiers and operands of an instruction, and its text in one line. Raises PtxError."""
+    found = _INSTRUCTION.match(text)
+    if found is None:
+        raise PtxError(f"expected an instruction, got {text!r}")
+    arguments = found[5]
+    if found[3] == "call":  # its lists of arguments are in parentheses
+        arguments = re.sub(r"\)\s*,?\s*$", ")", arguments)
+    args = tuple(_operand(part) for part in split(arguments))
+    return found[2] or "", found[1] or "", found[3], tuple(found[4].split(".")[1:]), args, " ".join(text.split())
+
+
 class _Body:
     """Reads what is between the braces of a function."""
 
@@ -321,17 +335,11 @@ class _Body:
             self.function.registers.update((self._declare(n), declared[1]) for n in names)
 
     def _instruction(self, text: str, line: int) -> None:
-        found = _INSTRUCTION.match(text)
-        if found is None:
-            raise PtxError(f"line {line}: expected an instruction, got {text!r}")
-        arguments = found[5]
-        if found[3] == "call":  # its lists of arguments are in parentheses
-            arguments = re.sub(r"\)\s*,?\s*$", ")", arguments)
-        modifiers = tuple(found[4].split(".")[1:])
-        args = [_operand(part) for part in split(arguments)]
-        instruction = Instruction(
-            found[3], modifiers, args, found[2] or "", bool(found[1]), line, " ".join(text.split()), self.place
-        )
+        try:
+            guard, negation, name, modifiers, args, plain = _written(text)
+        except PtxError as error:
+            raise PtxError(f"line {line}: {error}") from None
+        instruction = Instruction(name, modifiers, list(args), guard, bool(negation), line, plain, self.place)
         self.function.code.append(instruction)
         if len(self.scopes) > 1:  # elsewhere names are what is written
             self.pending.append((instruction, list(self.scopes)))
