@@ -19,12 +19,15 @@ from benchmark.comparison.peers import OURS, PEERS, Peer, formats_of
 from benchmark.comparison.process import FailureError, Process
 from benchmark.comparison.runs import Outcome, Row, _batches
 
+from support import forked_python
+
 _SUITE = Path(__file__).with_name("suite.py")
 
 
 def test_run(tmp_path: Path) -> None:
     options = ["--cases", "softmax*", "--peers", "onednn", "--threads", "1", "--rounds", "1"]
-    done = subprocess.run([sys.executable, _SUITE, *options, "--output", tmp_path], capture_output=True, text=True)
+    code = f"import runpy, sys; sys.argv[0] = {str(_SUITE)!r}; runpy.run_path(sys.argv[0], run_name='__main__')"
+    done = forked_python.run(code, *options, "--output", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "onednn         not applicable: no linear layer" in done.stdout
     (row,) = json.loads((tmp_path / "results.json").read_text())["rows"]

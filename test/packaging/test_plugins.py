@@ -18,7 +18,7 @@ from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.reference.registry import families_loaded, reference
 from relaxir.lowering import backend
 from relaxir.lowering.linalg.registry import lowering, lowerings
-from support import reference_backend
+from support import forked_python, reference_backend
 from support.c_compiler import c_compiler
 
 PLUGINS = Path(__file__).with_name("plugins")
@@ -68,8 +68,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def output(installed: Path, code: str, cache: str = "off") -> str:
     """What a Python program prints that finds the packages."""
-    environment = os.environ | {"PYTHONPATH": str(installed), "RELAXIR_CACHE_DIR": cache}
-    done = subprocess.run([sys.executable, "-c", code], cwd="/", env=environment, check=False, capture_output=True, text=True)
+    done = forked_python.run(code, environment=os.environ | {"PYTHONPATH": str(installed), "RELAXIR_CACHE_DIR": cache})
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -110,7 +109,9 @@ try:
 except rx.RelaxError as error:
     print(error)
 """
-    assert "-:2:8: 'relax.acme_soft_sign' op expected a sharpness above 0, got 0.0" in output(installed, code)
+    environment = os.environ | {"PYTHONPATH": str(installed)}  # in an interpreter of its own
+    printed = subprocess.run([sys.executable, "-c", code], cwd="/", env=environment, check=True, capture_output=True, text=True)
+    assert "-:2:8: 'relax.acme_soft_sign' op expected a sharpness above 0, got 0.0" in printed.stdout
 
 
 def test_a_kernel_template_is_asked_first(installed: Path) -> None:

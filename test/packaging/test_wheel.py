@@ -20,6 +20,10 @@ CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptool
 FOLDERS = {ROOT / folder: package for package, folder in CONFIG["package-dir"].items()}
 
 
+#: A wheel of the folder it runs in, as pip has it made, which starts three processes for it.
+BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+
+
 def modules() -> dict[str, Path]:
     """Paths in the wheel, and in the checkout, of every Python file."""
     found: dict[str, Path] = {}
@@ -48,7 +52,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(folder, source / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
-    pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", out, source)
+    subprocess.run([sys.executable, "-c", BUILD, out], cwd=source, check=True, capture_output=True, text=True)
     (built,) = out.glob("*.whl")
     return built
 
@@ -59,7 +63,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("env")
     venv.create(home, with_pip=False)
     scripts = home / ("Scripts" if os.name == "nt" else "bin")
-    pip("--python", scripts / "python", "install", "--no-deps", "--no-index", wheel)
+    pip("--python", scripts / "python", "install", "--no-compile", "--no-deps", "--no-index", wheel)
     (packages,) = home.glob("**/site-packages")
     # A .pth file adds the folder but not the .pth files in it, so the editable install there stays out of sight.
     (packages / "dependencies.pth").write_text("\n".join(site.getsitepackages()))
@@ -104,7 +108,7 @@ def bare(wheel: Path, tmp_path: Path) -> Path:
     """The scripts' folder of an environment with the wheel, numpy, ml-dtypes and OpenMP: as README's Deploy installs it."""
     venv.create(tmp_path / "bare", with_pip=False)
     scripts = tmp_path / "bare" / ("Scripts" if os.name == "nt" else "bin")
-    pip("--python", scripts / "python", "install", "--no-deps", "--no-index", wheel)
+    pip("--python", scripts / "python", "install", "--no-compile", "--no-deps", "--no-index", wheel)
     (packages,) = (tmp_path / "bare").glob("**/site-packages")
     for name in ("numpy", "numpy.libs", "ml_dtypes", "cmeel", "cmeel.prefix"):
         found = next((Path(p) / name for p in site.getsitepackages() if (Path(p) / name).exists()), None)

@@ -18,24 +18,35 @@ func.func @main(%x: tensor<2x2xf32> {relax.name = "x"}, %w: tensor<2x2xf32> {rel
 }
 """
 
-# What starts slowly, and is none of ours, is imported once: a fork has nothing else.
+# What an empty pipeline imports all of them need; it is imported once, and a fork has nothing else.
 SCRIPT = """
-import os, sys
+import importlib, os, sys
 import relaxir.dialect.bindings
 from relaxir.tools.relax_opt import run
 
-before = {m for m in sys.modules if m.startswith("relaxir")}
-assert not any("transforms" in m or "ops" in m.split(".") for m in before), before
-path, *pipelines = sys.argv[1:]
-for pipeline in pipelines:
+def forked(pipeline, end):
     child = os.fork()
     if not child:
         code = 1
         try:
             code = run([path, f"--pass-pipeline=builtin.module({pipeline})", "-o", os.devnull])
+            end()
         finally:
             os._exit(code)
-    if os.waitpid(child, 0)[1]:
+    return os.waitpid(child, 0)[1]
+
+def tell():
+    os.write(told, " ".join(m for m in sys.modules if m.startswith(("relaxir.", "torch_mlir."))).encode())
+
+path, *pipelines = sys.argv[1:]
+needed, told = os.pipe()
+assert forked("", tell) == 0
+for name in os.read(needed, 1 << 16).decode().split():
+    importlib.import_module(name)
+before = {m for m in sys.modules if m.startswith("relaxir")}
+assert not any("transforms" in m for m in before), before
+for pipeline in pipelines:
+    if forked(pipeline, lambda: None):
         print("failed:", pipeline)
 """
 
