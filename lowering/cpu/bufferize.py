@@ -34,7 +34,7 @@ from ..marks import LOOPS_ALLOCATE
 from .drop_last_copies import drop_last_copies
 from .upstream import run_upstream
 
-__all__ = ["Bufferize", "bufferize"]
+__all__ = ["Bufferize", "bufferize", "hide_bounds"]
 
 _BUFFERIZE = (
     "builtin.module(one-shot-bufferize{{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map "
@@ -60,14 +60,14 @@ def bufferize(module: ir.Operation) -> None:
     for function, _ in entries_of(module):
         separate_beginnings(function)
         _separate_destinations(function)
-    _hide_bounds(module)
+    hide_bounds(module)
     run_upstream(module, _BUFFERIZE.format(loops=int(LOOPS_ALLOCATE in module.attributes)))
     if LOOPS_ALLOCATE in module.attributes:
         del module.attributes[LOOPS_ALLOCATE]
     drop_last_copies(module)
 
 
-def _hide_bounds(module: ir.Operation) -> None:
+def hide_bounds(module: ir.Operation) -> None:
     """Makes sizes and offsets of slices results of ``x | x``, of which nothing is known but that equal ones are equal.
 
     Upstream's analysis compares slices by what it knows of their sizes, back to the loops that these come from, by

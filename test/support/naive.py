@@ -1,4 +1,4 @@
-"""Runs linalg on tensors on NumPy arrays by scalar loops and MLIR's JIT: slow, and independent of our own CPU pipeline."""
+"""Runs linalg on tensors on NumPy arrays by scalar loops that LLVM does not optimise: independent of our own CPU pipeline."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import llvmlite.binding as llvm
 import numpy as np
 
-from relaxir.dialect.bindings import extras_module, ir, passmanager
+from relaxir.dialect.bindings import ir, passmanager
 from relaxir.dialect.context import new_context
 from relaxir.dialect.functions import find_function, functions, name_of
 from relaxir.dialect.reference.interpreter import evaluate
+from relaxir.lowering.cpu.bufferize import hide_bounds
 from relaxir.lowering.cpu.carry_in_place import carry_in_place
 from relaxir.lowering.kernels.expand.expand_narrow_floats import expand_narrow_floats
 from relaxir.lowering.linalg.key_blocks import KeyBlocks
 from relaxir.lowering.linalg.to_linalg import relax_to_linalg
+from relaxir.lowering.llvm_text import llvm_ir
 from relaxir.lowering.target import Target
 
 __all__ = [
@@ -33,16 +36,17 @@ __all__ = [
 
 Array = np.ndarray
 
+_CLEAN = "builtin.module(canonicalize,cse)"
 _BUFFERIZE = (
-    "builtin.module(canonicalize,cse,one-shot-bufferize{{bufferize-function-boundaries=1 "
+    "builtin.module(one-shot-bufferize{{bufferize-function-boundaries=1 "
     "function-boundary-type-conversion=identity-layout-map allow-return-allocs-from-loops={loops}}},canonicalize,cse)"
 )
 
-_TO_LLVM = """builtin.module(
-  func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata,lower-affine,
-  convert-scf-to-cf,arith-expand{include-bf16=true},func.func(convert-math-to-llvm),convert-math-to-libm,finalize-memref-to-llvm,
-  convert-func-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,
-  reconcile-unrealized-casts)"""
+_TO_LLVM = (
+    "builtin.module(func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata,lower-affine,"
+    "convert-scf-to-cf,arith-expand{include-bf16=true},func.func(convert-math-to-llvm),convert-math-to-libm,convert-to-llvm,"
+    "reconcile-unrealized-casts)"
+)
 
 _FUSED = "builtin.module(canonicalize,cse,func.func(linalg-fuse-elementwise-ops),canonicalize,cse)"
 
@@ -84,22 +88,23 @@ def lowered(text: str, tile: int = 32, fuse: bool = False, key_blocks: KeyBlocks
 
 def run_linalg(module: ir.Module, inputs: Sequence[Array], name: str = "main") -> Outcome:
     """Runs a function of a module on plain tensors; the module is consumed."""
-    engine_module = extras_module("execution_engine")
     results = _mark(module, name)
     with module.context, ir.Location.unknown():
         allocates = carry_in_place(module.operation)
+        passmanager.PassManager.parse(_CLEAN).run(module.operation)
+        hide_bounds(module.operation)
         passmanager.PassManager.parse(_BUFFERIZE.format(loops=int(allocates))).run(module.operation)
         _copies_to_generic(module)
         expand_narrow_floats(module.operation, Target.host())
-        passmanager.PassManager.parse(_TO_LLVM.replace("\n", "")).run(module.operation)
-    engine = engine_module.ExecutionEngine(module, opt_level=0)
+        passmanager.PassManager.parse(_TO_LLVM).run(module.operation)
+        text = llvm_ir(module.operation)
     failed: list[int] = []
-    callback = ctypes.CFUNCTYPE(None, ctypes.c_bool, ctypes.c_int64)(lambda ok, number: None if ok else failed.append(number))
-    engine.register_runtime("relax_check", callback)
+    check = ctypes.CFUNCTYPE(None, ctypes.c_bool, ctypes.c_int64)(lambda ok, number: None if ok else failed.append(number))
+    engine = _engine(text, {f"{_C}relax_check": check})
     returned = _descriptors(results)()
     arguments = [_Memref.of(np.ascontiguousarray(a).reshape(np.shape(a))) for a in inputs]
-    pointers = [ctypes.pointer(ctypes.pointer(returned))] if results else []
-    engine.invoke(name, *pointers, *(ctypes.pointer(ctypes.pointer(a.descriptor)) for a in arguments))
+    pointers = [ctypes.byref(d) for d in ([returned] if results else []) + [a.descriptor for a in arguments]]
+    ctypes.CFUNCTYPE(None)(engine.get_function_address(f"{_C}{name}"))(*pointers)
     return Outcome([_array(getattr(returned, f"result{i}"), dtype) for i, (_, dtype) in enumerate(results)], failed)
 
 
@@ -112,6 +117,27 @@ def _mark(module: ir.Module, name: str) -> list[tuple[int, np.dtype]]:
                 f.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
         signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
         return [(t.rank, _stored_dtype(t.element_type)) for t in signature.results]
+
+
+#: What MLIR puts in front of the name of a function that takes pointers to descriptors.
+_C = "_mlir_ciface_"
+
+
+def _engine(text: str, known: Mapping[str, object]) -> llvm.ExecutionEngine:
+    """Code of LLVM IR, for this machine, that calls known functions of ctypes.
+
+    MLIR's own engine takes four times as long.
+    """
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = Target.host()
+    machine = llvm.Target.from_triple(target.triple).create_target_machine(target.cpu, target.features, opt=0)
+    module = llvm.parse_assembly(text, llvm.create_context())
+    engine = llvm.create_mcjit_compiler(module, machine)
+    for function in [f for f in module.functions if f.name in known]:
+        engine.add_global_mapping(function, ctypes.cast(known[function.name], ctypes.c_void_p).value)
+    engine.finalize_object()
+    return engine
 
 
 def _copies_to_generic(module: ir.Module) -> None:
