@@ -26,10 +26,10 @@ from ..marks import CONTRACTION, MULTIPLES, PLAN
 from .kernels.contraction.contraction_plan import ContractionPlan, parse_plan
 from .kernels.nest.nest_plan import is_nest_plan
 
-__all__ = ["free_product", "sizes_of_product", "temporary_of"]
+__all__ = ["SUM_STEPS", "free_product", "maps_of", "planned_product", "sized_as", "sizes_of_product", "temporary_of"]
 
 #: Steps of a sum that iterations of every tile take evenly: as many as a tile of one vector has accumulators.
-_STEPS = 8
+SUM_STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def sizes_of_product(function: func.FuncOp, least: int) -> list[set[int]]:
     for op in (o for o in operations(block) if o.name == "linalg.generic"):
         loops = product.loops if op == product.op else (0, 1, -1)
         free = {loop for loop, size in zip(loops, product.sizes, strict=True) if size >= least}
-        for value, map_ in zip(op.operands, _maps(op), strict=True):
+        for value, map_ in zip(op.operands, maps_of(op), strict=True):
             if value in arguments and isinstance(value.type, ir.MemRefType):
                 found[arguments.index(value)] |= {i for i, e in enumerate(map_.results) if _loop_of(e, product.panel) in free}
     return found
@@ -79,16 +79,21 @@ def temporary_of(block: ir.Block) -> ir.Operation | None:
 def free_product(function: func.FuncOp, types: Sequence[ir.Type]) -> None:
     """Gives a kernel of :func:`sizes_of_product` arguments of these types, in place."""
     block = function.regions[0].blocks[0]
-    product, memory = _product(block), temporary_of(block)
+    product = _product(block)
     assert product is not None
     for argument, type_ in zip(block.arguments, types, strict=True):
         argument.set_type(type_)
-    product.op.attributes[MULTIPLES] = ir.DenseI64ArrayAttr.get([product.panel, _STEPS], function.context)
+    product.op.attributes[MULTIPLES] = ir.DenseI64ArrayAttr.get([product.panel, SUM_STEPS], function.context)
+    sized_as(block, types[-1])
+
+
+def sized_as(block: ir.Block, type_: ir.Type) -> None:
+    """Gives a kernel's sums, if they are in memory of its own, the sizes of its result, which has this type."""
+    memory = temporary_of(block)
     if memory is None:
         return
-    result, index = block.arguments[len(types) - 1], ir.IndexType.get(function.context)
-    own = ir.MemRefType(memory.results[0].type)
-    shape = list(ir.MemRefType(result.type).shape)
+    result, shape = block.arguments[len(block.arguments) - 1], list(ir.MemRefType(type_).shape)
+    index, element = ir.IndexType.get(type_.context), ir.MemRefType(memory.results[0].type).element_type
     with ir.InsertionPoint(memory), memory.location:
         sizes: list[ir.Value] = []
         for axis in (i for i, size in enumerate(shape) if size == ir.ShapedType.get_dynamic_size()):
@@ -96,13 +101,19 @@ def free_product(function: func.FuncOp, types: Sequence[ir.Type]) -> None:
             sizes.append(ir.Operation.create("memref.dim", [index], [result, place.result]).result)
         attributes = {name: memory.attributes[name] for name in memory.attributes}
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(sizes), 0])
-        made = ir.Operation.create("memref.alloc", [ir.MemRefType.get(shape, own.element_type)], sizes, attributes)
+        made = ir.Operation.create("memref.alloc", [ir.MemRefType.get(shape, element)], sizes, attributes)
     memory.results[0].replace_all_uses_with(made.result)
     memory.erase()
 
 
 def _product(block: ir.Block) -> _Product | None:
     """The product that a kernel is, None for others, and where a size cannot be told from the plan."""
+    found = planned_product(block)
+    return None if found is None else _matched(*found)
+
+
+def planned_product(block: ir.Block) -> tuple[ir.Operation, ContractionPlan] | None:
+    """The sum of products that a kernel is, in tiles alone, over rows and columns, with what is elementwise behind it."""
     ops = operations(block)
     generics, memory = [op for op in ops if op.name == "linalg.generic"], [op for op in ops if op.name == "memref.alloc"]
     products = [op for op in generics if CONTRACTION in op.attributes]
@@ -118,7 +129,7 @@ def _product(block: ir.Block) -> _Product | None:
         return None
     if any(o.results[0] != result for o in memory) or not all(_is_plain(o, result) for o in generics if o != op):
         return None
-    return _matched(op, plan)
+    return op, plan
 
 
 def _has_free_sizes(plan: ContractionPlan) -> bool:
@@ -128,7 +139,7 @@ def _has_free_sizes(plan: ContractionPlan) -> bool:
 
 def _is_plain(op: ir.Operation, result: ir.Value) -> bool:
     """Whether an operation goes through the rows and columns of a result, and reads what has these."""
-    maps, identity = _maps(op), ir.AffineMap.get_identity(2)
+    maps, identity = maps_of(op), ir.AffineMap.get_identity(2)
     if any("parallel" not in str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"])):
         return False
     if maps[-1] != identity or any(m != identity for v, m in zip(op.operands, maps, strict=True) if v == result):
@@ -138,7 +149,7 @@ def _is_plain(op: ir.Operation, result: ir.Value) -> bool:
 
 def _matched(op: ir.Operation, plan: ContractionPlan) -> _Product | None:
     """The roles of loops ``[m, k] * [n floordiv panel, k, n mod panel]``, where columns and sums are even."""
-    left, right, out = _maps(op)
+    left, right, out = maps_of(op)
     kinds = [str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"])]
     if len(kinds) != 3 or not all(isinstance(e, ir.AffineDimExpr) for m in (left, out) for e in m.results):
         return None
@@ -150,7 +161,7 @@ def _matched(op: ir.Operation, plan: ContractionPlan) -> _Product | None:
         return None
     (rows, depth), (_, columns) = op.operands[0].type.shape, op.operands[2].type.shape
     is_static = all(op.operands[i].type.has_static_shape for i in range(3))
-    if not is_static or columns % panel or depth % _STEPS:
+    if not is_static or columns % panel or depth % SUM_STEPS:
         return None
     return _Product(op, (m, n, k), (rows, columns, depth), panel)
 
@@ -162,5 +173,6 @@ def _loop_of(expr: ir.AffineExpr, panel: int) -> int | None:
     return ir.AffineDimExpr(expr).position if isinstance(expr, ir.AffineDimExpr) else None
 
 
-def _maps(op: ir.Operation) -> list[ir.AffineMap]:
+def maps_of(op: ir.Operation) -> list[ir.AffineMap]:
+    """The index map of each operand of a ``linalg.generic``."""
     return [ir.AffineMapAttr(m).value for m in ir.ArrayAttr(op.attributes["indexing_maps"])]

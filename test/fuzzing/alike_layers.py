@@ -71,11 +71,13 @@ class _Maker:
             yield [self.b.relu(self.b.add(y, self.weight(outputs))) if self.rng.random() < 0.5 else y]
 
     def convolutions(self) -> Layers:
-        outputs, kernel, side = self.rng.choice([16, 32, 40]), self.rng.choice([1, 1, 3]), self.rng.choice([5, 7, 8])
-        inputs = [self.input(1, channels, side, side) for channels in self.sizes()]
+        outputs, kernel, side = self.rng.choice([16, 32, 40, 64]), self.rng.choice([1, 1, 3]), self.rng.choice([5, 7, 8, 0])
+        sides = [side or self.rng.choice([7, 14, 16]) for _ in range(8)]
+        inputs = [self.input(1, channels, n, n) for channels, n in zip(self.sizes(), sides, strict=False)]
         yield []
         for x in inputs:
-            yield [self.b.conv2d(x, self.weight(outputs, x.shape[1], kernel, kernel), padding=[kernel // 2] * 4)]
+            w, strides = self.weight(outputs, x.shape[1], kernel, kernel), [self.rng.choice([1, 1, 2])] * 2
+            yield [self.b.conv2d(x, w, padding=[kernel // 2] * 4, strides=strides)]
 
     def rows_of(self) -> Layers:
         inputs, form = [self.input(self.dim, 3, size) for size in self.sizes()], self.rng.choice(["norm", "affine", "softmax"])

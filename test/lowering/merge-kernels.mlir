@@ -329,6 +329,107 @@ func.func private @uneven(%x: memref<40x68xf32>, %w: memref<5x68x32xf32>, %b: me
 
 // -----
 
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#column = affine_map<(d0, d1) -> (0, d1)>
+#image = affine_map<(d0, d1, d2, d3, d4) -> (0, d0 floordiv 7 + d2, d0 mod 7 + d3, d4)>
+#strided = affine_map<(d0, d1, d2, d3, d4) -> (0, (d0 floordiv 14) * 2 + d2, (d0 mod 14) * 2 + d3, d4)>
+#thirteen = affine_map<(d0, d1, d2, d3, d4) -> (0, d0 floordiv 13 + d2, d0 mod 13 + d3, d4)>
+#packed = affine_map<(d0, d1, d2, d3, d4) -> (0, d1 floordiv 32, d2, d3, d4, d1 mod 32)>
+#sums = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1)>
+
+// Convolutions of other images, channels and strides are one kernel, which sees lines, columns and windows: tiles of 7
+// rows fill 49 and 196. One of 13 x 13 stays.
+// ENTRIES-LABEL: func.func @convolutions(
+// ENTRIES: memref.reinterpret_cast %arg0 to offset: [0], sizes: [7, 7, 3, 24], strides: [72, 8, 72, 1]
+// ENTRIES: memref.reinterpret_cast %arg1 to offset: [0], sizes: [4, 3, 24, 32], strides: [2304, 768, 32, 1]
+// ENTRIES: memref.reinterpret_cast %arg3 to offset: [0], sizes: [7, 7, 128], strides: [896, 128, 1]
+// ENTRIES: call @c_0(%{{.*}}) : (memref<?x?x3x?xf32, strided<[?, ?, ?, 1]>>, memref<?x3x?x32xf32>, memref<1x?xf32>,
+// ENTRIES: memref.reinterpret_cast %arg4 to offset: [0], sizes: [14, 14, 3, 48], strides: [960, 32, 480, 1]
+// ENTRIES: call @c_0(
+// ENTRIES: call @uneven(%arg8, %arg1, %arg2, %arg9)
+func.func @convolutions(
+    %x: memref<1x9x9x8xf32>, %w: memref<1x4x3x3x8x32xf32>, %b: memref<1x128xf32>, %y: memref<49x128xf32>,
+    %u: memref<1x30x30x16xf32>, %v: memref<1x5x3x3x16x32xf32>, %c: memref<1x160xf32>, %z: memref<196x160xf32>,
+    %s: memref<1x15x15x8xf32>, %t: memref<169x128xf32>) {
+  call @c_0(%x, %w, %b, %y)
+      : (memref<1x9x9x8xf32>, memref<1x4x3x3x8x32xf32>, memref<1x128xf32>, memref<49x128xf32>) -> ()
+  call @c_1(%u, %v, %c, %z)
+      : (memref<1x30x30x16xf32>, memref<1x5x3x3x16x32xf32>, memref<1x160xf32>, memref<196x160xf32>) -> ()
+  call @uneven(%s, %w, %b, %t)
+      : (memref<1x15x15x8xf32>, memref<1x4x3x3x8x32xf32>, memref<1x128xf32>, memref<169x128xf32>) -> ()
+  return
+}
+// ENTRIES: func.func private @c_0(%{{.*}}, %{{.*}}, %{{.*}}, %[[Y:.*]]: memref<?x?x?xf32>)
+// ENTRIES: memref.alloc(%{{.*}}, %{{.*}}, %{{.*}}) {alignment = 64 : i64} : memref<?x?x?xf32>
+// ENTRIES: iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]
+// ENTRIES-SAME: relax.multiples = array<i64: 32, 8, 7>, relax.plan = "tile=7x2x16 {{.*}} joined=yes
+// ENTRIES-NOT: @c_1(
+func.func private @c_0(%x: memref<1x9x9x8xf32>, %w: memref<1x4x3x3x8x32xf32>,
+    %b: memref<1x128xf32>, %y: memref<49x128xf32>)
+    attributes {relax.kernel} {
+  %sums = memref.alloc() {alignment = 64 : i64} : memref<49x128xf32>
+  linalg.generic {indexing_maps = [#image, #packed, #sums],
+      iterator_types = ["parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : memref<1x9x9x8xf32>, memref<1x4x3x3x8x32xf32>) outs(%sums : memref<49x128xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32"} {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%sums, %b : memref<49x128xf32>, memref<1x128xf32>) outs(%y : memref<49x128xf32>) {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @c_1(%x: memref<1x30x30x16xf32>, %w: memref<1x5x3x3x16x32xf32>,
+    %b: memref<1x160xf32>, %y: memref<196x160xf32>)
+    attributes {relax.kernel} {
+  %sums = memref.alloc() {alignment = 64 : i64} : memref<196x160xf32>
+  linalg.generic {indexing_maps = [#strided, #packed, #sums],
+      iterator_types = ["parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : memref<1x30x30x16xf32>, memref<1x5x3x3x16x32xf32>) outs(%sums : memref<196x160xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32"} {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%sums, %b : memref<196x160xf32>, memref<1x160xf32>) outs(%y : memref<196x160xf32>) {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @uneven(%x: memref<1x15x15x8xf32>, %w: memref<1x4x3x3x8x32xf32>,
+    %b: memref<1x128xf32>, %y: memref<169x128xf32>)
+    attributes {relax.kernel} {
+  %sums = memref.alloc() {alignment = 64 : i64} : memref<169x128xf32>
+  linalg.generic {indexing_maps = [#thirteen, #packed, #sums],
+      iterator_types = ["parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : memref<1x15x15x8xf32>, memref<1x4x3x3x8x32xf32>) outs(%sums : memref<169x128xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32"} {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %p = arith.mulf %a, %c : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%sums, %b : memref<169x128xf32>, memref<1x128xf32>) outs(%y : memref<169x128xf32>) {
+  ^bb0(%a: f32, %c: f32, %out: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
 // Strides and offsets that differ, too.
 // COPIES-LABEL: func.func @copies(
 // COPIES: memref.cast %arg1 : memref<4x64xf32, strided<[96, 1]>> to memref<?x64xf32, strided<[?, 1], offset: ?>>

@@ -274,6 +274,8 @@ REFUSED = {
     "blocks=7x32x8:6": "expected a plan with blocks of tiles of 6x2x8, got blocks=7x32x8:6",
     "blocks=6x32x9:6": "expected a plan with an even number of steps, got blocks=6x32x9:6",
     "blocks=6000x1600x8:6": "expected a plan with sums of at most 1048576 bytes, got blocks=6000x1600x8:6",
+    "joined=yes": "expected a plan with rows of one shared loop that are a multiple of a tile's, got joined=yes",
+    "joined=no": "expected joined=yes, got 'joined=no'",
     "threads=lanes": "expected a plan with loops among columns, rows, got threads=lanes",
 }
 

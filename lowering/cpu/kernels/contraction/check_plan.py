@@ -34,6 +34,7 @@ class _Check:
             self._stage(self.plan.stage)
         if self.plan.blocks is not None:
             self._blocks(self.plan.blocks)
+        self._joined()
         self._threads()
 
     def _tile(self) -> None:
@@ -129,6 +130,12 @@ class _Check:
             depths = {min(blocks.depth, shape.depth), shape.depth % blocks.depth or blocks.depth}
             fits = all(can_stage(shape, plan.tile, depth, self.tuning) for depth in depths)
             _expect(fits and self._keeps_groups(blocks), "blocks of whole groups that fit the stack", got)
+
+    def _joined(self) -> None:
+        plan, shape = self.plan, self.shape
+        fits = len(shape.shared) == 1 and shape.has_rows and plan.panels == 1 and plan.stage is None and plan.sums == "fma"
+        fits = fits and shape.multiple % plan.tile.rows == 0
+        _expect(fits or not plan.joined, "rows of one shared loop that are a multiple of a tile's", "joined=yes")
 
     def _keeps_groups(self, blocks: Blocks) -> bool:
         """Whether no block begins inside of one group and ends inside of another."""

@@ -116,6 +116,7 @@ class ContractionPlan:
         fetch: of a packed right operand, by tiles that have a panel for themselves.
         stage: of a right factor that takes long to compute.
         blocks: of a long k.
+        joined: whether tiles, all whole, go on from one place in the shared loop to the next, as if rows were numbered through.
         threads: the loops whose iterations threads share; of nested ones the outermost does.
     """
 
@@ -133,6 +134,7 @@ class ContractionPlan:
     fetch: Fetch | None = None
     stage: Staging | None = None
     blocks: Blocks | None = None
+    joined: bool = False
     threads: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -248,6 +250,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "fetch": _fetch,
     "stage": _keyed(_staging),
     "blocks": _blocks,
+    "joined": _yes,
     "threads": lambda text: tuple(text.split("+")),
 }
 _EXAMPLES = {
@@ -265,5 +268,6 @@ _EXAMPLES = {
     "fetch": "rows and bytes ahead, such as fetch=5:8192",
     "stage": "tile or before and a number of rows, or blocks, such as stage=tile:8",
     "blocks": "rows x columns x depth and a number of rows, such as blocks=128x256x256:24",
+    "joined": "joined=yes",
     "threads": "loops, such as threads=batch0+columns",
 }

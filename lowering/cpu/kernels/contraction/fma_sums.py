@@ -99,7 +99,7 @@ class FmaSums:
                 result[own] = self._multiply_add(tile, em.add(k, em.number(i)) if i else k, result[own])
             return result
 
-        if static is None and multiples_of(self.contraction)[1] % several == 0:
+        if static is None and multiples_of(self.contraction).steps % several == 0:
             return em.loop(first, em.add(first, size), several, step, carried)
         whole = em.op("arith.andi", [size, em.number(-several)], em.index) if static is None else em.number(static & -several)
         middle = em.add(first, whole)

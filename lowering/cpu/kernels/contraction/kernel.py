@@ -233,7 +233,7 @@ class ContractionKernel:
                 self._panel(point, sums, self.tiles.columns(em.number(whole), static - whole))
             return
         size = self.memory.size(extent)
-        if multiples_of(self.contraction)[0] % panel == 0:
+        if multiples_of(self.contraction).columns % panel == 0:
             self._range(name, first, size, panel, lambda n: self._panel(point, sums, self.tiles.columns(n)))
             return
         whole = em.op("arith.andi", [size, em.number(-panel)], em.index)
@@ -272,6 +272,9 @@ class ContractionKernel:
 
     def _all_rows(self, point: Point, sums: Sums, columns: Sequence[Column], begin: int = 0) -> None:
         """All rows from one on, for each place in the dimensions that the left operand has alone."""
+        if self.plan.joined:
+            self._joined_tiles(point, sums, columns)
+            return
         dims = [(d, shared_loop(i)) for i, d in enumerate(self.contraction.shared)]
         self._loops(dims, point, lambda p: self._row_tiles(p, sums, columns, begin))
 
@@ -291,3 +294,18 @@ class ContractionKernel:
 
         count = em.sub(self.memory.size(extent), em.number(begin)) if extent.static is None else extent.static - begin
         self.tiles.split(em.number(begin), count, loop, tile)
+
+    def _joined_tiles(self, point: Point, sums: Sums, columns: Sequence[Column]) -> None:
+        """The rows of all places in the shared loop in tiles, some of which begin in one and end in another."""
+        em, m, (line,), steps = self.emitter, self.contraction.m, self.contraction.shared, self._all_steps()
+        assert m is not None
+        width, lines = self.memory.size(self.extents[m]), self.memory.size(self.extents[line])
+
+        def tile(first: ir.Value, height: int, share: Share) -> None:
+            rows = self.tiles.joined_points(point, (line, m), first, width, height)
+            self.microkernel.tile(sums, TilePlace(rows, columns, share, steps))
+
+        def loop(first: ir.Value, end: ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
+            self._range(ROWS, first, end, step, inner)
+
+        self.tiles.even(em.number(0), em.mul(lines, width), loop, tile)

@@ -138,6 +138,7 @@ class ContractionShape:
         group: its invariant part.
         integers: set for a product of integers.
         bytes: set for one of neighbouring bytes as they are.
+        multiple: what rows are a multiple of in all places of the shared loops together.
     """
 
     rows: int | None
@@ -155,6 +156,7 @@ class ContractionShape:
     group: GroupShape | None = None
     integers: IntegerShape | None = None
     bytes: ByteShape | None = None
+    multiple: int = 1
 
     @property
     def bits(self) -> int:
@@ -168,6 +170,15 @@ class ContractionShape:
     def is_packed(self, columns: int) -> bool:
         """Whether the right factor is read from panels of so many columns."""
         return any(b.steps_per_row(columns) for b in self.buffers)
+
+
+@dataclass(frozen=True)
+class Multiples:
+    """What numbers of columns, of steps of k, and of rows are multiples of."""
+
+    columns: int = 1
+    steps: int = 1
+    rows: int = 1
 
 
 def describe(contraction: Contraction) -> ContractionShape:
@@ -190,16 +201,16 @@ def describe(contraction: Contraction) -> ContractionShape:
         group=None if group is None else _group_shape(group),
         integers=_integer_shape(IntegerProduct.of(contraction.nest.operation)),
         bytes=byte_shape(contraction),
+        multiple=multiples_of(contraction).rows,
     )
 
 
-def multiples_of(contraction: Contraction) -> tuple[int, int]:
-    """What columns and steps of k are multiples of, also where their numbers are known only when code runs."""
+def multiples_of(contraction: Contraction) -> Multiples:
+    """What columns, steps of k and rows are multiples of, also where their numbers are known only when code runs."""
     attributes = contraction.nest.operation.attributes
     if MULTIPLES not in attributes:
-        return 1, 1
-    columns, steps = ir.DenseI64ArrayAttr(attributes[MULTIPLES])
-    return columns, steps
+        return Multiples()
+    return Multiples(*ir.DenseI64ArrayAttr(attributes[MULTIPLES]))
 
 
 def byte_shape(contraction: Contraction) -> ByteShape | None:

@@ -72,15 +72,20 @@ class Tiles:
 
     def _dynamic(self, first: ir.Value, count: ir.Value, loop: RowLoop, tile: Callable[[ir.Value, int, Share], None]) -> None:
         """Whole tiles in a loop, then tiles of powers of two of rows as the rest needs them."""
-        em, shares = self.emitter, self.plan.fetch_shares(None)
+        em = self.emitter
         rest = em.op("arith.remui", [count, em.number(self.rows)], em.index)
         start = em.add(first, em.sub(count, rest))
-        loop(first, start, self.rows, lambda i: tile(i, self.rows, Share(self._number(i), shares)))
+        self.even(first, start, loop, tile)
         for height in (1 << i for i in reversed(range((self.rows - 1).bit_length()))):
             taken = em.op("arith.andi", [rest, em.number(height)], em.index)
             begin = start
             self.when_positive(taken, lambda h=height, b=begin: tile(b, h, Share(em.number(0), 0)))
             start = em.add(start, taken)
+
+    def even(self, first: ir.Value, end: ir.Value, loop: RowLoop, tile: Callable[[ir.Value, int, Share], None]) -> None:
+        """Builds whole tiles alone, for a multiple of their height."""
+        shares = self.plan.fetch_shares(None)
+        loop(first, end, self.rows, lambda i: tile(i, self.rows, Share(self._number(i), shares)))
 
     def _number(self, row: ir.Value) -> ir.Value:
         """Numbers of the tiles that begin at multiples of the height: all of 0 to 3, in some order, in any four of them."""
@@ -95,3 +100,21 @@ class Tiles:
         """The rows of a tile."""
         em = self.emitter
         return [point.at(m, em.add(first, em.number(i)) if i else first) for i in range(height)]
+
+    def joined_points(self, point: Point, dims: tuple[int, int], first: ir.Value, width: ir.Value, height: int) -> list[Point]:
+        """The rows of a tile among those of all lines: each is the next one of its line, or the first one of the next line."""
+        em, (line, m) = self.emitter, dims
+        y = em.op("arith.divui", [first, width], em.index)
+        x = em.sub(first, em.mul(y, width))
+        found = [point.at(line, y).at(m, x)]
+        for _ in range(height - 1):
+            y, x = self._next(y, x, width)
+            found.append(point.at(line, y).at(m, x))
+        return found
+
+    def _next(self, y: ir.Value, x: ir.Value, width: ir.Value) -> tuple[ir.Value, ir.Value]:
+        em, one = self.emitter, self.emitter.number(1)
+        after = em.add(x, one)
+        is_end = em.compare("eq", after, width)
+        choose = "arith.select"
+        return em.op(choose, [is_end, em.add(y, one), y], em.index), em.op(choose, [is_end, em.number(0), after], em.index)
