@@ -6,6 +6,7 @@ limit. A value is dropped after its last use: with lazy IO, memory holds what is
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,11 +100,18 @@ class _Environment:
 
 class _Interpreter:
     def __init__(self, module: ir.Operation, callbacks: Mapping[str, Callable[..., Any] | None], memory: MemoryTracker | None):
-        self._functions = {name_of(f): f for f in functions(module)}
-        self._declared = {name: f for name, f in self._functions.items() if callback_of(f) is not None}
-        self._callbacks, self._memory = callbacks, memory
+        self._module, self._callbacks, self._memory = module, callbacks, memory
         self._plans: dict[ir.Block, BlockPlan] = {}
         self._sizes: dict[ir.Block, list[InnerSize]] = {}
+
+    @functools.cached_property
+    def _functions(self) -> dict[str, func.FuncOp]:
+        """All functions, once one is called: listing 150 takes longer than most ops."""
+        return {name_of(f): f for f in functions(self._module)}
+
+    @functools.cached_property
+    def _declared(self) -> dict[str, func.FuncOp]:
+        return {name: f for name, f in self._functions.items() if callback_of(f) is not None}
 
     def run(self, function: func.FuncOp, arguments: list[Any]) -> list[Any]:
         """Runs a function and everything it calls. Lists of values are emptied by whoever takes them, to keep none alive."""
@@ -113,7 +121,7 @@ class _Interpreter:
             environment.held.sizes.clear()  # they are the caller's: nothing releases them
         stack = [(self._block(_body(function), arguments, environment), environment, True)]
         # Without recursion each function is on the stack once.
-        depth, limit, answer = 1, MAX_CALL_DEPTH + len(self._functions), None
+        depth, answer = 1, None
         while stack:
             frame, environment, is_call = stack[-1]
             try:
@@ -126,7 +134,7 @@ class _Interpreter:
             answer = None
             stack.append(self._open(request, environment))
             depth += isinstance(request, Invoke)
-            if depth > limit:
+            if depth > MAX_CALL_DEPTH and depth > (limit := MAX_CALL_DEPTH + len(self._functions)):
                 raise RelaxError(f"expected calls nested at most {limit} deep, got more", request.op.location)
         return answer or []
 

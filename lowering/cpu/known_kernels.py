@@ -106,7 +106,7 @@ def declare(module: ir.Operation, function: func.FuncOp, symbol: str, arguments:
     Returns:
         Its name: the symbol, and a number, as kernels of other types may have the same code.
     """
-    taken, number = {name_of(f) for f in functions(module)}, 0
+    taken, number = ir.SymbolTable(module), 0
     while f"{symbol}{NUMBERED}{number}" in taken:
         number += 1
     with ir.InsertionPoint(function), function.location:
