@@ -12,7 +12,7 @@ _PIPELINE = (
     "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,{groups}{checks},"
     "relax-canonicalize,relax-fold-dequantize,relax-round-exact-products,relax-fold-batch-norm,"
     "relax-pool-integers,relax-quantize-convolutions,relax-fold-scales,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights,"
-    "relax-sink-growth,relax-share-packed-weights,relax-quantize-activations{{floats={floats}}},relax-pack-nibbles,"
+    "relax-sink-growth,relax-share-packed-weights,relax-quantize-activations{{floats={floats} exact=true}},relax-pack-nibbles,"
     "relax-group-packed-rows,relax-lift-transform-params,relax-canonicalize,cse,{branches}symbol-dce"
 )
 # What makes the weights of products narrow, by the dtype that they are stored in. A scale per 32 elements is what four bits

@@ -233,7 +233,7 @@ def _lower_unpack_nibbles(b: LinalgBuilder, source: Source) -> ir.Value:
     sizes, byte = b.sizes(x), ir.IntegerType.get_signless(8)
     sizes[axis] = source.attrs["size"]
 
-    mark = {WORD: ir.StringAttr.get(str(word))} if rows == 1 else {}
+    mark = {WORD: ir.StringAttr.get(f"rows {rows}, {word}" if rows > 1 else str(word))}
 
     def body(stored: ir.Value, _: ir.Value) -> ir.Value:
         return emit("arith.trunci", byte, _integer_of_word(stored, index(axis), word, rows, mark))

@@ -3,10 +3,10 @@
 
 // Unsigned integers are packed as they are, once for all that widen them.
 // CHECK-LABEL: @unsigned
-// CHECK-NEXT:    %0 = "relax.pack_nibbles"(%arg1) {axis = 1 : i64, dtype = ui32, layout = "tile 8, u4x8"}
+// CHECK-NEXT:    %0 = "relax.pack_nibbles"(%arg1) {axis = 1 : i64, dtype = ui32, layout = "tile 8, rows 4, u4x8"}
 // CHECK-SAME:      (tensor<2x5x8xui4>) -> tensor<2x1x8xui32>
 // CHECK-NEXT:    %1 = "relax.unpack_nibbles"(%0)
-// CHECK-SAME:      {axis = 1 : i64, dtype = ui4, layout = "tile 8, u4x8", relax.lift = "never", size = 5 : i64}
+// CHECK-SAME:      {axis = 1 : i64, dtype = ui4, layout = "tile 8, rows 4, u4x8", relax.lift = "never", size = 5 : i64}
 // CHECK-SAME:      (tensor<2x1x8xui32>) -> tensor<2x5x8xui4>
 // CHECK-NEXT:    %2 = "relax.dequantize"(%1, %arg2, %arg3)
 // CHECK-NEXT:    %3 = "relax.astype"(%1)
@@ -35,9 +35,9 @@ func.func @unsigned(%x: tensor<3x5xf32>, %q: tensor<2x5x8xui4> {relax.name = "q"
 // CHECK:         %[[EIGHT:.*]] = "relax.full"() {value = 8 : i64} : () -> tensor<ui4>
 // CHECK:         %[[Q:.*]] = "relax.bitwise_xor"(%[[BITS]], %[[EIGHT]])
 // CHECK:         %[[PACKED:.*]] = "relax.pack_nibbles"(%[[Q]])
-// CHECK-SAME:      {axis = 1 : i64, dtype = ui32, layout = "tile 8, u4x8, offset 8"}
+// CHECK-SAME:      {axis = 1 : i64, dtype = ui32, layout = "tile 8, rows 4, u4x8, offset 8"}
 // CHECK:         %[[BACK:.*]] = "relax.unpack_nibbles"(%[[PACKED]])
-// CHECK-SAME:      {axis = 1 : i64, dtype = ui4, layout = "tile 8, u4x8, offset 8", relax.lift = "never", size = 4
+// CHECK-SAME:      {axis = 1 : i64, dtype = ui4, layout = "tile 8, rows 4, u4x8, offset 8", relax.lift = "never", size = 4
 // CHECK-SAME:      : i64}
 // CHECK:         "relax.dequantize"(%[[BACK]], %arg2, %[[RAISED]])
 // CHECK:         %[[WIDE:.*]] = "relax.astype"(%arg3) {dtype = i8} : (tensor<2x1x8xi4>) -> tensor<2x1x8xi8>

@@ -54,6 +54,7 @@ from ...packed_layout import NIBBLES, PLANES, PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
+from ...weight_layouts import WeightLayouts
 
 __all__ = ["PackIntoNibbles"]
 
@@ -70,17 +71,18 @@ class PackIntoNibbles(Pass):
     name: ClassVar[str] = "relax-pack-nibbles"
 
     def run(self, op: ir.Operation) -> None:
-        rules = FlowRules.of(op)
+        rules, layouts = FlowRules.of(op), WeightLayouts.of(op)
+        rows = layouts.int8_rows if layouts.int8_groups else 1
         for function in functions(op):
             if num_input(function) is not None:
-                walk(function, _Words(rules.flow(function)).patterns())
+                walk(function, _Words(rules.flow(function), rows).patterns())
 
 
 class _Words:
     """What is packed in one function: each weight once, as it is or as unsigned integers."""
 
-    def __init__(self, flow: WeightFlow):
-        self._flow = flow
+    def __init__(self, flow: WeightFlow, rows: int):
+        self._flow, self._rows = flow, rows
         self._packed: dict[tuple[ir.Value, bool], ir.Value] = {}
 
     def patterns(self) -> Patterns:
@@ -101,11 +103,15 @@ class _Words:
             key = x, zero is not None
             if key not in self._packed:
                 integers = x if zero is None else _raised(x)
-                self._packed[key] = _through_words(integers, _layout(op.results[0], zero is not None))
+                self._packed[key] = _through_words(integers, self._layout(op.results[0], zero is not None))
         op.operands[0] = self._packed[key]
         if zero is not None:
             op.operands[2] = zero
         return True
+
+    def _layout(self, grown: ir.Value, is_raised: bool) -> PackedLayout:
+        """How words are packed whose integers products read in panels; all readers have these, as they read the same."""
+        return replace(_products(grown)[0].layout, rows=self._rows, word=NIBBLES, offset=_OFFSET if is_raised else 0)
 
     def _widen_from_planes(self, op: Any, high: int, rewriter: Rewriter) -> bool:
         x, layout = op.operands[0], _products(op.results[0])[0].layout
@@ -127,11 +133,6 @@ def _products(grown: ir.Value) -> list[PackedMatMul | PackedGroupedMatMul]:
         else:
             return []
     return found
-
-
-def _layout(grown: ir.Value, is_raised: bool) -> PackedLayout:
-    """How words are packed whose integers products read in panels; all readers have these, as they read the same."""
-    return replace(_products(grown)[0].layout, word=NIBBLES, offset=_OFFSET if is_raised else 0)
 
 
 def _can_pack(value: ir.Value) -> bool:

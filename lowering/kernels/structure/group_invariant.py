@@ -52,7 +52,7 @@ class GroupInvariant:
         zero_point: the invariant integer that was taken out, None for 0.
         low: the invariant float that was taken out behind the scale, None for 0.
         reads_invariant: whether the step's value is computed from the invariant part, too.
-        packed_word: the word of eight that the step's value is four bits of, at four times the place of the step in it.
+        packed_word: the word of eight that the step's value is four bits of, at ``NIBBLES.places(word_rows)`` of its place there.
         high_word: the invariant word that has its other bits, None where there are none; high_bits: how many these are.
     """
 
@@ -67,6 +67,7 @@ class GroupInvariant:
     low: ir.Value | None = None
     reads_invariant: bool = False
     packed_word: Factor | None = None
+    word_rows: int = 1
     high_word: ir.Value | None = None
     high_bits: int = 0
 
@@ -114,6 +115,7 @@ def find_group_invariant(factor: Factor, k: int) -> GroupInvariant | None:
         low=low,
         reads_invariant=any(v in known for op in step_value.operations for v in op.operands),
         packed_word=None if word is None else whole.part(word.low),
+        word_rows=1 if word is None else word.rows,
         high_word=None if word is None else word.high,
         high_bits=0 if word is None else word.bits,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,14 +25,16 @@ class PackedInteger:
     """An integer of a step, out of words.
 
     Attributes:
-        low: the word that has its four lowest bits, at four times the place of step k among eight.
+        low: the word that has its four lowest bits; where, ``NIBBLES.places(rows)`` says by the place of step k among eight.
         high: the word that has the others, None where there are none.
         bits: how many these are; they are at ``PLANES[bits].places(8)``.
+        rows: how many steps a shift and a mask give at once.
     """
 
     low: ir.Value
     high: ir.Value | None = None
     bits: int = 0
+    rows: int = 1
 
 
 def packed_integer(integer: ir.Value, operands: Sequence[Operand], k: int) -> PackedInteger | None:
@@ -43,7 +46,7 @@ def packed_integer(integer: ir.Value, operands: Sequence[Operand], k: int) -> Pa
     if isinstance(integer, ir.BlockArgument) or WORD not in integer.owner.attributes:
         return None
     op = integer.owner.operation
-    words = _words(op)
+    rows, words = _words(op)
     sources = [o for o in operands if _depends(integer, o.argument)]
     if len(sources) != len(words):
         expected = "one word" if len(words) == 1 else f"{len(words)} words"
@@ -53,8 +56,10 @@ def packed_integer(integer: ir.Value, operands: Sequence[Operand], k: int) -> Pa
             raise RelaxError(f"expected a word of i{word.width}, got {source.argument.type}", op.location)
     if words[0] != NIBBLES or not all(_is_read_by(s, k, w.count) for s, w in zip(sources, words, strict=True)):
         return None
-    _check(integer, sources, k, words)
-    return PackedInteger(sources[0].argument) if len(words) == 1 else PackedInteger(*_arguments(sources), words[1].bits)
+    _check(integer, sources, k, rows, words)
+    if len(words) == 1:
+        return PackedInteger(sources[0].argument, rows=rows)
+    return PackedInteger(*_arguments(sources), words[1].bits)
 
 
 def steps_of_element(source: Operand, k: int) -> int:
@@ -72,14 +77,18 @@ def _is_along(atom: Atom, k: int) -> bool:
     return atom == k if isinstance(atom, int) else k in atom.inner.dims()
 
 
-def _words(op: ir.Operation) -> list[Word]:
-    """Those of a mark: the word of four bits, and that of the high bits."""
+def _words(op: ir.Operation) -> tuple[int, list[Word]]:
+    """Those of a mark: the word of four bits, and that of the high bits; before them how many rows of the first come out."""
     attribute = op.attributes[WORD]
-    parts = ir.StringAttr(attribute).value.split("+") if isinstance(attribute, ir.StringAttr) else [""]
+    text = ir.StringAttr(attribute).value if isinstance(attribute, ir.StringAttr) else ""
+    match = re.fullmatch(r"(?:rows ([248]), )?(.*)", text, re.DOTALL)
+    assert match is not None
+    parts = match[2].split("+")
     words = [word for word in map(Word.parse, parts) if word is not None]
-    if len(words) != len(parts) or len(words) > 2 or (len(words) == 2 and words[1] not in PLANES.values()):
+    are_planes = len(words) == 2 and words[1] in PLANES.values() and match[1] is None
+    if len(words) != len(parts) or not (len(words) == 1 or are_planes):
         raise RelaxError(f'expected {WORD} such as "{NIBBLES}", got {attribute}', op.location)
-    return words
+    return int(match[1] or 1), words
 
 
 def _arguments(sources: Sequence[Operand]) -> tuple[ir.Value, ir.Value]:
@@ -99,11 +108,11 @@ def _is_read_by(source: Operand, k: int, count: int) -> bool:
     return [(a.inner, a.divisor) for a in along if not isinstance(a, int)] == [(Linear.dim(k), count)] and len(along) == 1
 
 
-def _check(integer: ir.Value, sources: Sequence[Operand], k: int, words: Sequence[Word]) -> None:
+def _check(integer: ir.Value, sources: Sequence[Operand], k: int, rows: int, words: Sequence[Word]) -> None:
     """Raises RelaxError where the integer of a step is not the one at its place."""
     given = {s.argument: sample for s, sample in zip(sources, (_SAMPLE, _HIGH), strict=False)}
     for step in range(words[-1].count):
-        place = NIBBLES.places()[step % NIBBLES.count]
+        place = NIBBLES.places(rows)[step % NIBBLES.count]
         wanted = _SAMPLE >> place & (1 << NIBBLES.bits) - 1
         if len(words) == 2:
             high = words[1].places(NIBBLES.count)[step]

@@ -65,7 +65,7 @@ class GroupLoads:
     def _masked(self, words: ir.Value, place: int) -> ir.Value:
         """One integer of each word, where it is; the last one shifted, which would be negative."""
         em = self.emitter
-        lowest = NIBBLES.places()[place]
+        lowest = NIBBLES.places(self.invariant.word_rows)[place]
         if place == NIBBLES.count - 1:
             return em.op("arith.shrui", [words, em.constant(lowest, words.type)], words.type)
         return em.op("arith.andi", [words, em.constant(NIBBLES.mask(1) << lowest, words.type)], words.type)
@@ -183,7 +183,7 @@ class GroupLoads:
 
         The last of eight is not scaled, as its word is shifted; of more than four bits every other one is where it is.
         """
-        places = NIBBLES.places()
+        places = NIBBLES.places(self.invariant.word_rows)
         if self.invariant.high_word is not None:
             return [127 - places[j // 2 * 2] for j in range(NIBBLES.count)]
         return [127 - place for place in places[:-1]] + [127]

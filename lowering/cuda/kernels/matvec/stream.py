@@ -88,6 +88,8 @@ def _scaled_integers(found: GroupInvariant, factor: Factor, operand: Operand) ->
         return None
     scale = factor.part(found.scale)
     if found.packed_word is not None:
+        if found.word_rows > 1:
+            return None
         zero = None if found.zero_point is None else factor.part(found.zero_point)
         return ScaledIntegers(NIBBLES.bits, False, zero, scale, found.group_size)
     conversion = found.step_value.value

@@ -1,0 +1,67 @@
+"""One row of floats as several rows of signed bytes, whose products with integers add up to the row's own.
+
+With the largest element of a group of a row, m::
+
+    s0 = m / 127                 q0 = round(x / s0)                    x = q0 * s0 + r0, where |r0| is at most s0 / 2
+    s1 = s0 / 254                q1 = round(r0 / s1)                  r0 = q1 * s1 + r1, where |r1| is at most s1 / 2
+    s2 = s1 / 254                q2 = round(r1 / s2)
+
+Three rows leave at most ``m / 127 / 254**2 / 2``, less than ``m * 2**-23``: an element of the group is off by no more than twice
+what rounding to f32 moves its largest. Two leave ``m * 2**-16``, as much for bf16 and f16. A row that has an infinity gives NaN.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ...bindings import ir
+from ...ops import Concat, Dequantize, Maximum, Multiply, Quantize, Subtract, Sum
+from ...struct_info import TensorInfo
+from ..emit import cast
+from .given_integers import full
+
+__all__ = ["is_one_row", "split_row", "sum_of_rows"]
+
+# What integers of the first row are at most; of the next ones it is a remainder, at most half a step.
+_LARGEST, _STEPS = 127, 254
+# The least scale: that of the third row is still a normal f32.
+_LEAST = 1e-33
+# Rows by the bits of an element.
+_ROWS = {32: 3, 16: 2}
+
+
+def is_one_row(x: ir.Value) -> bool:
+    """Whether this is a row [..., 1, k] of floats that are split."""
+    info = TensorInfo.of(x)
+    return info.rank > 1 and all(d == 1 for d in info.shape[:-1]) and info.dtype.width in _ROWS
+
+
+def split_row(x: ir.Value, magnitude: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Integers [..., rows, k] and scales [..., rows, groups] of a row [..., 1, k] whose groups are so large, f32 [..., 1, groups]."""
+    count = _ROWS[TensorInfo.of(x).dtype.width]
+    f32, byte = ir.F32Type.get(), ir.IntegerType.get_signless(8)
+    zero, rest = full(0, byte, []), cast(x, f32)
+    scale = _times(Maximum.create(magnitude, full(_LARGEST * _LEAST, f32, [])).result, 1 / _LARGEST)
+    integers, scales = list[ir.Value](), list[ir.Value]()
+    for i in range(count):
+        row = Quantize.create(rest, scale, zero, dtype=byte).result
+        integers.append(row)
+        scales.append(scale)
+        if i + 1 < count:
+            rest = Subtract.create(rest, Dequantize.create(row, scale, zero).result).result
+            scale = _times(scale, 1 / _STEPS)
+    return _beside(integers), _beside(scales)
+
+
+def sum_of_rows(product: ir.Value) -> ir.Value:
+    """What rows [..., rows, n] add up to, [..., 1, n]."""
+    return Sum.create(product, axis=[-2], keepdims=True).result
+
+
+def _beside(rows: list[ir.Value]) -> ir.Value:
+    axis = TensorInfo.of(rows[0]).rank - 2
+    return functools.reduce(lambda above, row: Concat.create(above, row, axis=axis).result, rows)
+
+
+def _times(value: ir.Value, factor: float) -> ir.Value:
+    return Multiply.create(value, full(factor, ir.F32Type.get(), [])).result
