@@ -161,8 +161,8 @@ INTEGER_SUMS = "relax.integer_sums"
 ROW_GROUPS = "relax.row_groups"
 
 #: On the operation of a body that takes an integer out of a word: how the word is, ``u4x8``. Of a word that is read at
-#: ``i floordiv 8`` it is number ``i mod 8`` from the lowest bits on, with ``rows 4, u4x8`` that of ``Word.places(4)``. Where there
-#: are high bits in a word beside that, ``u4x8+u2x16``, which is read at ``i floordiv 16``: these are at ``Word.places(8)`` there.
+#: ``i floordiv 8`` it is number ``i mod 8`` from the lowest bits on, of ``rows 4, u4x8`` that of ``Word.places(4)``. Of high
+#: bits in a word beside that, ``u4x8+u2x16``, which is read at ``i floordiv 16``, it is that of ``Word.places(8)``.
 #: Written by linalg/quantize; read by kernels/structure/packed_words.
 WORD = "relax.word"
 

@@ -1,19 +1,20 @@
 // RUN: relax-opt %s --relax-pack-nibbles | filecheck %s
 // RUN: relax-opt %s --relax-pack-nibbles --relax-lift-transform-params | filecheck %s --check-prefix=LIFTED
 
-// Unsigned integers are packed as they are, once for all that widen them.
+// Unsigned integers are packed as they are, once for all that widen them. Zero points of half a byte become bytes.
 // CHECK-LABEL: @unsigned
 // CHECK-NEXT:    %0 = "relax.pack_nibbles"(%arg1) {axis = 1 : i64, dtype = ui32, layout = "tile 8, rows 4, u4x8"}
 // CHECK-SAME:      (tensor<2x5x8xui4>) -> tensor<2x1x8xui32>
 // CHECK-NEXT:    %1 = "relax.unpack_nibbles"(%0)
 // CHECK-SAME:      {axis = 1 : i64, dtype = ui4, layout = "tile 8, rows 4, u4x8", relax.lift = "never", size = 5 : i64}
 // CHECK-SAME:      (tensor<2x1x8xui32>) -> tensor<2x5x8xui4>
-// CHECK-NEXT:    %2 = "relax.dequantize"(%1, %arg2, %arg3)
-// CHECK-NEXT:    %3 = "relax.astype"(%1)
-// CHECK-NEXT:    "relax.packed_matmul"(%arg0, %2)
+// CHECK-NEXT:    %2 = "relax.astype"(%arg3) {dtype = i8} : (tensor<ui4>) -> tensor<i8>
+// CHECK-NEXT:    %3 = "relax.dequantize"(%1, %arg2, %2)
+// CHECK-NEXT:    %4 = "relax.astype"(%1)
 // CHECK-NEXT:    "relax.packed_matmul"(%arg0, %3)
+// CHECK-NEXT:    "relax.packed_matmul"(%arg0, %4)
 // LIFTED-LABEL: @unsigned_transform_params
-// LIFTED-SAME:    tensor<2x1x8xui32> {relax.name = "q.pack_nibbles"})
+// LIFTED-SAME:    tensor<2x1x8xui32> {relax.name = "q.pack_nibbles"}
 // LIFTED-LABEL: @unsigned
 // LIFTED:         "relax.unpack_nibbles"
 func.func @unsigned(%x: tensor<3x5xf32>, %q: tensor<2x5x8xui4> {relax.name = "q"}, %s: tensor<2x1x8xf32>

@@ -139,8 +139,8 @@ func.func @unknown(%x: tensor<3x16xf32>, %q: tensor<2x16x8xi8>, %s: tensor<2x1x8
 // GIVEN-LABEL: @given
 // GIVEN:         %[[BITS:.*]] = "relax.bitwise_xor"(%arg0,
 // GIVEN-NEXT:    %[[X:.*]] = "relax.astype"(%[[BITS]]) {dtype = i8}
-// GIVEN-NEXT:    %[[WIDE:.*]] = "relax.astype"(%[[X]]) {dtype = i32}
 // GIVEN-NEXT:    %[[XS:.*]] = "relax.broadcast_to"(%arg2) : (tensor<f32>) -> tensor<2x?x1xf32, {sym = ["m"]}>
+// GIVEN-NEXT:    %[[WIDE:.*]] = "relax.astype"(%[[X]]) {dtype = i32}
 // GIVEN-NEXT:    %[[SUM:.*]] = "relax.sum"(%[[WIDE]]) {axis = array<i64: -1>, keepdims = true}
 // GIVEN:         %[[Y:.*]] = "relax.quantized_matmul"(%[[X]], %[[XS]], %[[SUM]], {{.*}}) {layout = "tile 8, rows 4,
 // GIVEN-SAME:      offset 128"

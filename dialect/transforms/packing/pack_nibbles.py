@@ -7,10 +7,13 @@ Before::
 
 after::
 
-    %0 = "relax.pack_nibbles"(%q) {axis = 1 : i64, dtype = ui32, layout = "tile 32, u4x8"}    // to tensor<96x96x32xui32>
-    %1 = "relax.unpack_nibbles"(%0) {axis = 1 : i64, dtype = ui4, layout = "tile 32, u4x8", size = 768 : i64, ...}
+    %0 = "relax.pack_nibbles"(%q) {axis = 1 : i64, dtype = ui32, layout = "tile 32, rows 4, u4x8"}    // tensor<96x96x32xui32>
+    %1 = "relax.unpack_nibbles"(%0) {axis = 1 : i64, dtype = ui4, layout = "tile 32, rows 4, u4x8", size = 768 : i64, ...}
     %w = "relax.dequantize"(%1, %scale, %zero)
     %y = "relax.packed_matmul"(%x, %w) {layout = "tile 32", n = 3072 : i64}
+
+A shift and a mask give as many rows at once as products of integers take, where the target has these for such weights: all
+products read the same words, those of one row as integers (``relax-quantize-activations``), those of more as floats.
 
 Lifting packs when weights are prepared; products take words apart in registers. A word has neighbouring rows of a column, so
 that a row of words is a vector, and it is as wide as an f32: a mask gives a vector of integers to convert. Signed integers
@@ -104,6 +107,7 @@ class _Words:
             if key not in self._packed:
                 integers = x if zero is None else _raised(x)
                 self._packed[key] = _through_words(integers, self._layout(op.results[0], zero is not None))
+            zero = zero or (_whole_zero(op) if isinstance(op, Dequantize) else None)
         op.operands[0] = self._packed[key]
         if zero is not None:
             op.operands[2] = zero
@@ -165,6 +169,14 @@ def _raised_zero(op: Dequantize) -> ir.Value | None:
     if isinstance(maker, Full):
         return Full.create(value=maker.value + _OFFSET, result_types=[wide.type]).result
     return Add.create(AsType.create(zero, dtype=wide.dtype).result, _number(_OFFSET, wide)).result
+
+
+def _whole_zero(op: Dequantize) -> ir.Value | None:
+    """Zero points of half a byte as bytes, which they take anyway; None for others. Products of integers want them so, too."""
+    info = TensorInfo.of(op.zero_point)
+    if not isinstance(info.dtype, ir.IntegerType) or info.dtype.width >= 8 or isinstance(op.zero_point.owner, Full):
+        return None
+    return AsType.create(op.zero_point, dtype=ir.IntegerType.get_signless(8)).result
 
 
 def _raised(value: ir.Value) -> ir.Value:

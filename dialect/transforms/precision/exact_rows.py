@@ -6,8 +6,9 @@ With the largest element of a group of a row, m::
     s1 = s0 / 254                q1 = round(r0 / s1)                  r0 = q1 * s1 + r1, where |r1| is at most s1 / 2
     s2 = s1 / 254                q2 = round(r1 / s2)
 
-Three rows leave at most ``m / 127 / 254**2 / 2``, less than ``m * 2**-23``: an element of the group is off by no more than twice
-what rounding to f32 moves its largest. Two leave ``m * 2**-16``, as much for bf16 and f16. A row that has an infinity gives NaN.
+Three rows leave at most ``m / 127 / 254**2 / 2``, less than ``m * 2**-23``: an element of the group is off by no more than
+twice what rounding to f32 moves its largest, or by 1e-38, where all are less than 1e-31. Two leave ``m * 2**-16``, as much for
+bf16 and f16. A row that has an infinity gives NaN.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ def is_one_row(x: ir.Value) -> bool:
 
 
 def split_row(x: ir.Value, magnitude: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Integers [..., rows, k] and scales [..., rows, groups] of a row [..., 1, k] whose groups are so large, f32 [..., 1, groups]."""
+    """Integers [..., rows, k] and scales [..., rows, groups] of a row [..., 1, k].
+
+    Args:
+        x: the row.
+        magnitude: the largest of each group, without its sign, f32 [..., 1, groups].
+    """
     count = _ROWS[TensorInfo.of(x).dtype.width]
     f32, byte = ir.F32Type.get(), ir.IntegerType.get_signless(8)
     zero, rest = full(0, byte, []), cast(x, f32)

@@ -23,8 +23,8 @@ Rows that are dequantized bytes stay those integers, and nothing is rounded::
     %x = "relax.dequantize"(%r, %s, 0)             // tensor<?x768xi8>, tensor<?x24xf32>: or a scale for each group of a row
 
 Bytes without a sign get one, and what the zero point adds to the product of each column is taken away behind it
-(:mod:`.given_integers`). With ``floats=false`` only products of such rows are rewritten, with ``exact=true`` also those of a single
-row of floats and integers of four bits, as two or three rows of bytes that say all that it does (:mod:`.exact_rows`).
+(:mod:`.given_integers`). With ``floats=false`` only products of such rows are rewritten; with ``exact=true`` those of a single
+row of floats and integers of four bits, too, as two or three rows of bytes that say all that it does (:mod:`.exact_rows`).
 
 What the weight becomes comes from it alone: lifting moves that to preparation. Products of other weights stay, as do those of
 groups that the instructions do not divide, and on targets whose kernels sum bytes, and scale sums, those of others.
@@ -82,8 +82,8 @@ _RANK, _ROWS = 3, 1
 _LARGEST = 127
 # The least scale: rows of zeros have it, and quotients stay finite.
 _LEAST = 1e-30
-# With so many rows side by side an instruction sums products of bytes, and of so many bits of a weight three take less time than
-# one of floats. 4096 x 4096 of int4, one row, one thread, Zen 4: 0.81 of the time; two threads, at the memory's limit: 0.94.
+# With so many rows side by side an instruction sums products of bytes, and of weights of so many bits three rows take less time
+# than one of floats. 4096 x 4096 of int4, one row, Zen 4: 0.81 of the time; two threads, at the memory's limit: 0.94.
 _EXACT_ROWS, _EXACT_BITS = 4, (4,)
 
 
@@ -292,7 +292,9 @@ def _zero(weight: Dequantize, more: int) -> ir.Value:
     maker = value.owner
     if isinstance(maker, Full):
         return full(maker.value + more, ir.IntegerType.get_signless(32), [])
-    wide = cast(value, ir.IntegerType.get_signless(8 if width == 4 else 16 if width == 8 else 32))
+    wide = value
+    if more or width < 8:
+        wide = cast(value, ir.IntegerType.get_signless(8 if width == 4 else 16 if width == 8 else 32))
     if more:
         wide = Add.create(wide, full(more, TensorInfo.of(wide).dtype, [])).result
     return _blocks(wide, weight) if TensorInfo.of(wide).rank else wide

@@ -52,7 +52,8 @@ class GroupInvariant:
         zero_point: the invariant integer that was taken out, None for 0.
         low: the invariant float that was taken out behind the scale, None for 0.
         reads_invariant: whether the step's value is computed from the invariant part, too.
-        packed_word: the word of eight that the step's value is four bits of, at ``NIBBLES.places(word_rows)`` of its place there.
+        packed_word: the word of eight that the step's value is four bits of.
+        word_rows: where in the word step k is: ``NIBBLES.places(word_rows)[k mod 8]``.
         high_word: the invariant word that has its other bits, None where there are none; high_bits: how many these are.
     """
 

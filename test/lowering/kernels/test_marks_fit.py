@@ -36,6 +36,17 @@ func.func @main(%x: tensor<4x64xf32>, %w: tensor<2x8x32xui32> {relax.name = "w"}
     : (tensor<4x64xf32>, tensor<2x64x32xf32>) -> tensor<4x64xf32>
   return %r : tensor<4x64xf32>
 }""",
+    "words of four rows": """
+func.func @main(%x: tensor<4x64xf32>, %w: tensor<2x8x32xui32> {relax.name = "w"}, %s: tensor<2x2x32xf32> {relax.name = "s"})
+    -> tensor<4x64xf32> attributes {relax.num_input = 1 : i64} {
+  %z = "relax.constant"() {value = dense<8> : tensor<i8>} : () -> tensor<i8>
+  %q = "relax.unpack_nibbles"(%w) {axis = 1 : i64, dtype = ui4, layout = "tile 32, rows 4, u4x8", size = 64 : i64}
+    : (tensor<2x8x32xui32>) -> tensor<2x64x32xui4>
+  %d = "relax.dequantize"(%q, %s, %z) : (tensor<2x64x32xui4>, tensor<2x2x32xf32>, tensor<i8>) -> tensor<2x64x32xf32>
+  %r = "relax.packed_matmul"(%x, %d) {layout = "tile 32", n = 64 : i64}
+    : (tensor<4x64xf32>, tensor<2x64x32xf32>) -> tensor<4x64xf32>
+  return %r : tensor<4x64xf32>
+}""",
     "planes": """
 func.func @main(%x: tensor<4x64xf32>, %w: tensor<2x8x32xui32> {relax.name = "w"}, %h: tensor<2x4x32xui32> {relax.name = "h"},
                 %s: tensor<2x2x32xf32> {relax.name = "s"}) -> tensor<4x64xf32> attributes {relax.num_input = 1 : i64} {
@@ -183,6 +194,16 @@ MISFITS: dict[str, tuple[str, Edit, str]] = {
         "words",
         to("%c2_i32 = arith.constant 2", "%c2_i32 = arith.constant 1"),
         "expected step 1 to take the integer at bit 4 of a word, 2, got 11",
+    ),
+    "rows of a word": (
+        "words of four rows",
+        to('relax.word = "rows 4, u4x8"', 'relax.word = "rows 2, u4x8"'),
+        "expected step 1 to take the integer at bit 16 of a word, 9, got 10",
+    ),
+    "rows that there are not": (
+        "words of four rows",
+        to('relax.word = "rows 4, u4x8"', 'relax.word = "rows 3, u4x8"'),
+        'expected relax.word such as "u4x8", got "rows 3, u4x8"',
     ),
     "two words": (
         "words",
