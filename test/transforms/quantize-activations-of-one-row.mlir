@@ -1,4 +1,5 @@
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-activations{floats=false exact=true})' | filecheck %s
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-activations{floats=false exact=true})' \
+// RUN:   | filecheck %s
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-activations{floats=false})' \
 // RUN:   | filecheck %s --check-prefix=NONE
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-activations{rows=2 floats=false exact=true})' \
