@@ -38,8 +38,8 @@ func.func @unsigned(%x: tensor<3x5xf32>, %q: tensor<2x5x8xui4> {relax.name = "q"
 // CHECK:         %[[PACKED:.*]] = "relax.pack_nibbles"(%[[Q]])
 // CHECK-SAME:      {axis = 1 : i64, dtype = ui32, layout = "tile 8, rows 4, u4x8, offset 8"}
 // CHECK:         %[[BACK:.*]] = "relax.unpack_nibbles"(%[[PACKED]])
-// CHECK-SAME:      {axis = 1 : i64, dtype = ui4, layout = "tile 8, rows 4, u4x8, offset 8", relax.lift = "never", size = 4
-// CHECK-SAME:      : i64}
+// CHECK-SAME:      {axis = 1 : i64, dtype = ui4, layout = "tile 8, rows 4, u4x8, offset 8", relax.lift = "never",
+// CHECK-SAME:      size = 4 : i64}
 // CHECK:         "relax.dequantize"(%[[BACK]], %arg2, %[[RAISED]])
 // CHECK:         %[[WIDE:.*]] = "relax.astype"(%arg3) {dtype = i8} : (tensor<2x1x8xi4>) -> tensor<2x1x8xi8>
 // CHECK:         %[[MORE:.*]] = "relax.full"() {value = 8 : i64} : () -> tensor<i8>
