@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -45,6 +46,10 @@ def taking(one_by_one: bool = False, checkpoint: Path | None = None) -> rx.Execu
     return rx.compile(b.build(), checkpoint=checkpoint)
 
 
+#: The same without a checkpoint, compiled once: who takes it binds weights of its own.
+wide_taking = functools.cache(taking)
+
+
 def matrices(names: Mapping[str, str], seed: int = 0) -> dict[str, np.ndarray]:
     """Those of all experts, by what a file calls the module and them."""
     rng = np.random.default_rng(seed)
@@ -76,7 +81,7 @@ def stacked(tensors: Mapping[str, np.ndarray], names: Mapping[str, str]) -> dict
 @pytest.mark.parametrize("names", [QWEN, MIXTRAL], ids=["qwen", "mixtral"])
 @pytest.mark.parametrize("one_by_one", [True, False], ids=["one by one", "all"])
 def test_files_are_as_of_stacked_experts(tmp_path: Path, names: Mapping[str, str], one_by_one: bool) -> None:
-    exe, tensors = taking(one_by_one), matrices(names)
+    exe, tensors = wide_taking(one_by_one), matrices(names)
     write_safetensors(tmp_path / "a.safetensors", tensors)
     write_safetensors(tmp_path / "b.safetensors", stacked(tensors, names))
     report = exe.prepare(tmp_path / "a.safetensors", tmp_path / "a.prepared.safetensors")
@@ -88,7 +93,7 @@ def test_files_are_as_of_stacked_experts(tmp_path: Path, names: Mapping[str, str
 
 
 def test_renamed_in_memory_and_in_other_files(tmp_path: Path) -> None:
-    exe, tensors = taking(), matrices(QWEN)
+    exe, tensors = wide_taking(), matrices(QWEN)
     write_safetensors(tmp_path / "a.safetensors", {f"model.{n}": t for n, t in tensors.items()})
     np.savez(tmp_path / "a.npz", **tensors)  # pyright: ignore[reportArgumentType]
     whole = exe.prepare(stacked(tensors, QWEN))
@@ -155,7 +160,7 @@ def test_quantized_ones_stay_narrow(tmp_path: Path, method: str, one_by_one: boo
     (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
     assert (len(section.kept), section.decoded) == (3 * EXPERTS, ())
     x = np.random.default_rng(2).standard_normal((5, HIDDEN), np.float32)
-    for got, wide in zip(outputs(exe, tmp_path, x), outputs(taking(one_by_one), meaning, x), strict=True):
+    for got, wide in zip(outputs(exe, tmp_path, x), outputs(wide_taking(one_by_one), meaning, x), strict=True):
         # Sums of up to 128 products in another order, in f32, of a sum's own size.
         np.testing.assert_allclose(got, wide, rtol=1e-5, atol=1e-5 * np.abs(wide).max())
     stored = Checkpoint(tmp_path / "model.safetensors")
@@ -171,7 +176,7 @@ def test_one_that_is_wide_stays_so(tmp_path: Path) -> None:
     assert (len(section.kept), section.decoded) == (3 * EXPERTS - 1, ())
     assert exe.manifest.raw_weights["layer.mlp.experts.1.up_proj.weight"].array.shape == (INNER, HIDDEN)
     x = np.random.default_rng(2).standard_normal((5, HIDDEN), np.float32)
-    for got, wide in zip(outputs(exe, tmp_path, x), outputs(taking(one_by_one=True), meaning, x), strict=True):
+    for got, wide in zip(outputs(exe, tmp_path, x), outputs(wide_taking(True), meaning, x), strict=True):
         np.testing.assert_allclose(got, wide, rtol=1e-5, atol=1e-5 * np.abs(wide).max())  # sums in another order, in f32
 
 
@@ -253,6 +258,12 @@ def all_at_once(which: str) -> rx.Module:
     return b.build()
 
 
+@functools.cache
+def wide_at_once(which: str) -> rx.Executable:
+    """Without a checkpoint."""
+    return rx.compile(all_at_once(which))
+
+
 @pytest.mark.parametrize(
     ("which", "more"),
     [
@@ -267,7 +278,7 @@ def test_products_with_all_experts(tmp_path: Path, which: str, more: list[np.nda
     """Rows of no group give 0, as before; so do numbers of experts count from the end."""
     meaning = write_quantized(tmp_path, "fp8", QWEN)
     x = np.random.default_rng(2).standard_normal((5, INNER), np.float32)
-    exe, plain = rx.compile(all_at_once(which), checkpoint=tmp_path), rx.compile(all_at_once(which))
+    exe, plain = rx.compile(all_at_once(which), checkpoint=tmp_path), wide_at_once(which)
     for executable, source in ((exe, tmp_path), (plain, meaning)):
         executable.bind(executable.prepare(source))
     (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
@@ -292,7 +303,7 @@ def test_grouped_rows_on_a_gpu(tmp_path: Path, method: str) -> None:
     module, is_one = all_at_once("grouped"), method == "in one tensor"
     meaning = write_in_one(tmp_path) if is_one else write_quantized(tmp_path, method, QWEN)
     x, ends = np.random.default_rng(2).standard_normal((5, INNER), np.float32), np.array([2, 2, 4], np.int32)
-    exe, plain = rx.compile(module, "cuda:sm_80", device="emulated", checkpoint=tmp_path), rx.compile(module)
+    exe, plain = rx.compile(module, "cuda:sm_80", device="emulated", checkpoint=tmp_path), wide_at_once("grouped")
     for executable, source in ((exe, tmp_path), (plain, meaning)):
         executable.bind(executable.prepare(source))
     got, wide = exe(x, ends), plain(x, ends)
@@ -313,7 +324,7 @@ def test_numbers_of_experts_are_checked(tmp_path: Path) -> None:
 
 def refused(tensors: Mapping[str, np.ndarray]) -> str:
     with pytest.raises(RelaxError) as caught:
-        taking().prepare(tensors)
+        wide_taking().prepare(tensors)
     return str(caught.value)
 
 

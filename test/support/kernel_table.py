@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from support.device_cases import CASES, ptx_of
-from support.device_kernels import DeviceKernel, device_kernels
+from support.device_kernels import DeviceKernel, device_kernels_together
 
 __all__ = ["PATH", "TENSOR", "lines_of", "recorded"]
 
@@ -24,10 +25,10 @@ TENSOR = ("HMMA", "IMMA", "HGMMA", "IGMMA", "QMMA", "QGMMA", "LDGSTS", "UTMALDG"
 _NUMBER = re.compile(r"_\d+")
 
 
-def lines_of(name: str, target: str) -> list[str]:
-    """The lines of a case's kernels."""
-    kernels = device_kernels(ptx_of(CASES[name], target), target)
-    return [f"{name} {target} {_line(kernel)}" for kernel in kernels.values()]
+def lines_of(names: Sequence[str], target: str) -> dict[str, list[str]]:
+    """The lines of the kernels of cases, by case."""
+    kernels = device_kernels_together([ptx_of(CASES[name], target) for name in names], target)
+    return {n: [f"{n} {target} {_line(kernel)}" for kernel in found.values()] for n, found in zip(names, kernels, strict=True)}
 
 
 def _line(kernel: DeviceKernel) -> str:
@@ -49,7 +50,9 @@ def recorded() -> dict[tuple[str, str], list[str]]:
 
 def main() -> None:
     """Writes the table."""
-    lines = [line for name, case in CASES.items() for target in case.targets for line in lines_of(name, target)]
+    targets = sorted({target for case in CASES.values() for target in case.targets})
+    found = {t: lines_of([name for name, case in CASES.items() if t in case.targets], t) for t in targets}
+    lines = [line for name, case in CASES.items() for target in case.targets for line in found[target][name]]
     PATH.write_text("\n".join((_HEAD, *lines)) + "\n")
 
 

@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from relaxir.lowering.cuda.cuda_target import CudaTarget
 from relaxir.lowering.cuda.kernels.products.make_plan import plan_product
 from relaxir.lowering.cuda.kernels.products.plan_time import tiling_of
 from relaxir.lowering.cuda.kernels.products.shape import FactorShape, ProductShape
-from support.device_cases import CASES
+from support.device_cases import CASES, TARGETS, ptx_of
+from support.device_kernels import device_kernels, device_kernels_together
 from support.kernel_table import lines_of, recorded
 
 _ALL = [(name, target) for name, case in CASES.items() for target in case.targets]
 
 
-@pytest.mark.parametrize(("name", "target"), _ALL)
-def test_kernels_are_those_of_the_table(name: str, target: str) -> None:
-    found = lines_of(name, target)
-    assert found == recorded()[(name, target)], "a better kernel, or one that is meant so: make kernel-table, and commit it"
-    assert not [line for line in found if line.split()[5] != "0"], "registers are spilled"
+#: Cases that are looked at together; so many that the workers of a run share them.
+_TOGETHER = 10
+
+
+def _batches() -> Iterator[tuple[str, list[str]]]:
+    for target in sorted({target for _, target in _ALL}):
+        names = [name for name, of in _ALL if of == target]
+        yield from ((target, names[start : start + _TOGETHER]) for start in range(0, len(names), _TOGETHER))
+
+
+@pytest.mark.parametrize(("target", "names"), [pytest.param(t, n, id=f"{t}-{'-'.join(n)}") for t, n in _batches()])
+def test_kernels_are_those_of_the_table(target: str, names: list[str]) -> None:
+    found = lines_of(names, target)
+    wanted = {name: recorded()[(name, target)] for name in names}
+    assert found == wanted, "a better kernel, or one that is meant so: make kernel-table, and commit it"
+    assert not [line for lines in found.values() for line in lines if line.split()[5] != "0"], "registers are spilled"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_kernels_that_are_looked_at_together_are_those_of_an_image(target: str) -> None:
+    texts = [ptx_of(CASES[name], target) for name in ("rms-norm", "product-int4")]
+    for text, together in zip(texts, device_kernels_together(texts, target), strict=True):
+        alone = device_kernels(text, target)
+        assert together.keys() == alone.keys()
+        for name, kernel in together.items():
+            assert [i.opcode for i in kernel.instructions] == [i.opcode for i in alone[name].instructions]
 
 
 def test_the_table_has_no_other_cases() -> None:
