@@ -16,6 +16,7 @@ from relaxir.lowering.archive import members
 from relaxir.lowering.cpu.codegen import assembly, object_code
 from relaxir.lowering.target import TARGETS, Target
 from support.emulation import compile_for
+from support.kept_kernels import kept
 from support.object_files import undefined_symbols
 from support.stages import llvm_text, lowered
 
@@ -122,7 +123,8 @@ def test_products_use_the_vectors_of_the_processor(name: str) -> None:
     ],
 )  # fmt: skip
 def test_objects_need_nothing_that_a_runtime_may_lack(name: str, dtype: str) -> None:
-    objects = members(object_code(llvm_ir(name, dtype, *OPS), Target.parse(f"cpu:{name}")).archive()).values()
+    with kept():
+        objects = members(object_code(llvm_ir(name, dtype, *OPS), Target.parse(f"cpu:{name}")).archive()).values()
     undefined = {symbol for code in objects for symbol in undefined_symbols(code)}
     assert not [s for s in undefined if not RUNTIME.fullmatch(s)]
 

@@ -27,6 +27,7 @@ from relaxir.lowering.target import Target
 from relaxir.runtime.executable import Executable
 from relaxir.runtime.library import Library
 from relaxir.runtime.threads import find_runtime
+from support.kept_kernels import kept
 
 __all__ = ["arena_size", "elements", "executable_of", "llvm_text", "lowered", "target_named"]
 
@@ -91,6 +92,7 @@ def executable_of(module: ir.Operation, edit: Callable[[str], str] = str, code_t
         code_target: whose instructions are generated, if it is not the module's target.
     """
     manifest = _manifest(module)
-    code = object_code(edit(translate(module, manifest)), code_target or target_of(module)).archive()
+    with kept():
+        code = object_code(edit(translate(module, manifest)), code_target or target_of(module)).archive()
     read = Manifest.of(manifest)
     return Executable(manifest, Library.from_object(code, read.symbols, read.target.openmp), object_code=code)
