@@ -11,7 +11,19 @@ from ..dialect.inference import boolean
 from ..dialect.symbolic import Dim, symbol
 from .emit import cast, emit, full, info_of, integer, match, multiply_all, reshape, sequence, slice_axis
 
-__all__ = ["first_of", "places_where", "unraveled"]
+__all__ = ["diagonal_places", "first_of", "places_where", "unraveled"]
+
+
+def diagonal_places(columns: Dim, offset: int, count: Dim) -> ir.Value:
+    """``[count]``: where the elements of a diagonal are in a matrix of so many columns, in the order of memory.
+
+    Raises:
+        RelaxError: a size is not known, and no symbol.
+    """
+    if columns is None or count is None:
+        raise RelaxError("expected a diagonal of dimensions whose sizes are known or symbolic")
+    step, begin = full(columns + 1, integer()), full(max(offset, 0) + max(-offset, 0) * columns, integer())
+    return emit(ops.Add, emit(ops.Multiply, sequence(0, count), step), begin)
 
 
 def places_where(x: ir.Value, name: str) -> ir.Value:

@@ -250,3 +250,12 @@ def test_einsum_is_a_product_of_matrices_where_it_sums(equation: str, shapes: li
     assert str(rx.from_onnx(proto)).count("relax.matmul") == products
     # Sums of up to 20 products in another order.
     np.testing.assert_allclose(backend.run_model(proto, arrays)[0], np.einsum(equation, *arrays), rtol=1e-5, atol=1e-5)
+
+
+def test_einsum_takes_diagonals_of_symbolic_sizes() -> None:
+    node = helper.make_node("Einsum", ["x0", "x1"], ["y"], equation="bii,ik->bik")
+    proto = model([node], {"x0": (TensorProto.FLOAT, (2, "n", "n")), "x1": (TensorProto.FLOAT, ("n", 3))}, ["y"])
+    executable = rx.compile(rx.from_onnx(proto))
+    for n in (1, 4, 7):
+        arrays = [np.random.default_rng(n).standard_normal(s).astype(np.float32) for s in ((2, n, n), (n, 3))]
+        np.testing.assert_allclose(executable(*arrays), np.einsum("bii,ik->bik", *arrays), rtol=1e-6)

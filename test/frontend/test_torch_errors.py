@@ -53,9 +53,6 @@ REFUSED = {
     "groups of several rows": (lambda x: torch._grouped_mm(x.bfloat16().repeat(4, 4)[None], x.bfloat16().repeat(4, 4)[None]), {
         "aten._grouped_mm: expected a grouped product of rows with a matrix for each group, by the groups' ends",
     }),
-    "places of distant dimensions": (lambda x: torch.ops.aten.index_put(x[None], [i := x[0].long(), None, i], x[:, :1]), {
-        "aten.index_put: expected index_put with indices of neighbouring dimensions, got [0, 2]",
-    }),
     "a mask among places": (lambda x: torch.index_put(x, (x[0] > 0, torch.tensor([0])), x[0, :1]), {
         "aten.index_put: expected index_put with integer indices, got a mask among several",
     }),
@@ -105,8 +102,6 @@ def test_symbolic_sizes_that_an_operator_does_not_take_are_told_in_words_of_ours
     [
         (lambda x: torch.arange(0, 100, x.shape[0]), r"aten\.arange\.start_step: expected a constant step, got s\d+"),
         (lambda x: torch.arange(0, x.shape[0], 0.5), "expected a sequence of integers when its bounds are symbolic"),
-        (lambda x: x.diagonal(), r"aten\.diagonal: expected a diagonal of dimensions of known size, got s\d+ and 5"),
-        (lambda x: x.diagonal_scatter(x[:, 0]), r"expected a diagonal of dimensions of known size, got s\d+ and 5"),
     ],
 )
 def test_sizes_that_have_to_be_known_are_named(function, message):

@@ -18,12 +18,14 @@ from ..emit import (
     full,
     info_of,
     integer,
+    multiply_all,
     permute,
     reshape,
     slice_axis,
     squeeze,
     unsqueeze,
 )
+from ..places import diagonal_places
 from ..ranges import at_least, at_most
 from ..torch_op import TorchOp, handles
 from .creation import sequence, table
@@ -113,12 +115,12 @@ def _diagonal(op: TorchOp) -> ir.Value:
     axes = [normalize_axis(op.integer(i, "axis", i - 2), rank) for i in (2, 3)]
     x = permute(x, [*(a for a in range(rank) if a not in axes), *axes])
     *batch, rows, columns = info_of(x).shape
+    flat = reshape(x, (*batch, multiply_all([rows, columns])))
     if not isinstance(rows, int) or not isinstance(columns, int):
-        raise RelaxError(f"expected a diagonal of dimensions of known size, got {rows} and {columns}")
+        return emit(ops.Take, flat, diagonal_places(columns, offset, op.info.shape[-1]), axis=rank - 2)
     count = min(rows + min(offset, 0), columns - max(offset, 0))
     if count <= 0:
         return full(0, op.dtype, (*batch, 0))
-    flat = reshape(x, (*batch, rows * columns))
     begin, step = max(offset, 0) + max(-offset, 0) * columns, columns + 1
     return slice_axis(flat, rank - 2, begin, begin + (count - 1) * step + 1, step)
 

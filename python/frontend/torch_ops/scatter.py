@@ -25,6 +25,7 @@ from ..emit import (
     squeeze,
     unsqueeze,
 )  # fmt: skip
+from ..places import diagonal_places
 from ..torch_op import TorchOp, handles
 from .creation import sequence
 from .elementwise import apply
@@ -100,8 +101,8 @@ def _put_at_places(x: ir.Value, indices: dict[int, ir.Value], values: ir.Value, 
     axes, others = list(indices), [a for a in range(len(shape)) if a not in indices]
     if any(info_of(v).dtype in (boolean(), ir.IntegerType.get_unsigned(8)) for v in indices.values()):
         raise RelaxError("expected index_put with integer indices, got a mask among several")
-    if axes != list(range(axes[0], axes[0] + len(axes))):
-        raise RelaxError(f"expected index_put with indices of neighbouring dimensions, got {axes}")
+    # Where the indexed ones are not beside each other, what is at a place comes behind the places.
+    first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
     sizes = [shape[a] for a in axes]
     total = multiply_all(sizes)
     if total is None:
@@ -109,10 +110,9 @@ def _put_at_places(x: ir.Value, indices: dict[int, ir.Value], values: ir.Value, 
     parts = broadcast([cast(v, integer()) for v in indices.values()])
     chosen, rest = info_of(parts[0]).shape, [shape[a] for a in others]
     where = _joined(parts, sizes, total)
-    before, after = list(chosen), rest[axes[0] :]
-    values = expand(values, [*rest[: axes[0]], *before, *after])
-    ranks = [list(range(axes[0])), list(range(axes[0], axes[0] + len(chosen)))]
-    values = permute(values, [*ranks[1], *ranks[0], *range(axes[0] + len(chosen), len(rest) + len(chosen))])
+    values = expand(values, [*rest[:first], *chosen, *rest[first:]])
+    behind = first + len(chosen)
+    values = permute(values, [*range(first, behind), *range(first), *range(behind, len(rest) + len(chosen))])
     order = [*axes, *others]
     rows = reshape(permute(x, order), (total, *rest))
     written = _written(rows, where, reshape(values, (multiply_all(chosen), *rest)), 0, add)
@@ -271,12 +271,9 @@ def _diagonal_scatter(op: TorchOp) -> ir.Value:
     order = [*(a for a in range(rank) if a not in axes), *axes]
     moved = permute(x, order)
     *batch, rows, columns = info_of(moved).shape
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        raise RelaxError(f"expected a diagonal of dimensions of known size, got {rows} and {columns}")
-    count = min(rows + min(offset, 0), columns - max(offset, 0))
-    if count <= 0:
+    count = info_of(source).shape[-1]
+    if count == 0:
         return x
-    begin = max(offset, 0) + max(-offset, 0) * columns
-    places = sequence(begin, begin + (count - 1) * (columns + 1) + 1, columns + 1, integer())
-    written = _put_along(reshape(moved, (*batch, rows * columns)), places, source, rank - 2)
+    places = diagonal_places(columns, offset, count)
+    written = _put_along(reshape(moved, (*batch, multiply_all([rows, columns]))), places, source, rank - 2)
     return permute(reshape(written, (*batch, rows, columns)), [order.index(a) for a in range(rank)])

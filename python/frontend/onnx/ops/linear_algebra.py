@@ -9,6 +9,7 @@ from ....dialect.inference import is_float
 from ....dialect.symbolic import same
 from ...attention import attention_of
 from ...emit import cast, emit, full, info_of, multiply_all, permute, reshape, squeeze, unsqueeze
+from ...places import diagonal_places
 from ..node import Node, handles
 
 
@@ -99,10 +100,11 @@ def _diagonals(x: ir.Value, term: str) -> tuple[ir.Value, str]:
             rest = [i for i in range(len(term)) if i not in (first, second)]
             x = permute(x, [*rest, first, second])
             *batch, size, _ = info_of(x).shape
-            if not isinstance(size, int):
-                raise RelaxError("expected a diagonal of dimensions of known size")
-            flat = reshape(x, (*batch, size * size))
-            x = emit(ops.StridedSlice, flat, axes=[len(batch)], begin=[0], end=[size * size], strides=[size + 1])
+            flat = reshape(x, (*batch, multiply_all([size, size])))
+            if isinstance(size, int):
+                x = emit(ops.StridedSlice, flat, axes=[len(batch)], begin=[0], end=[size * size], strides=[size + 1])
+            else:
+                x = emit(ops.Take, flat, diagonal_places(size, 0, size), axis=len(batch))
             term = "".join(term[i] for i in rest) + letter
     return x, term
 
