@@ -78,6 +78,46 @@ func.func private @others_0(%x: memref<64x96xf32>, %y: memref<96x64xf32>) attrib
 
 // -----
 
+#columns = affine_map<(d0, d1, d2) -> (d1, d0 * 32 + d2)>
+#whole = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+
+// How many panels there are, however few, is an argument.
+// STEPS-LABEL: func.func @pack_0(
+// STEPS: call @panels_0(%{{.*}}, %{{.*}}) : (memref<64x?xf32>, memref<?x64x32xf32>) -> ()
+// STEPS-LABEL: func.func @pack_1(
+// STEPS: call @panels_0(
+func.func @pack_0(%a: memref<64x64xf32>, %b: memref<2x64x32xf32>) attributes {relax.entry = {
+    inputs = [], name = "pack_0", outputs = [], state = [], step = true, symbol = "relaxir_pack_0",
+      symbols = [], updates = [], weights = []}} {
+  call @panels_0(%a, %b) : (memref<64x64xf32>, memref<2x64x32xf32>) -> ()
+  return
+}
+func.func @pack_1(%a: memref<64x128xf32>, %b: memref<4x64x32xf32>) attributes {relax.entry = {
+    inputs = [], name = "pack_1", outputs = [], state = [], step = true, symbol = "relaxir_pack_1",
+      symbols = [], updates = [], weights = []}} {
+  call @panels_1(%a, %b) : (memref<64x128xf32>, memref<4x64x32xf32>) -> ()
+  return
+}
+// STEPS-NOT: @panels_1(
+func.func private @panels_0(%x: memref<64x64xf32>, %y: memref<2x64x32xf32>) attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#columns, #whole], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : memref<64x64xf32>) outs(%y : memref<2x64x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+func.func private @panels_1(%x: memref<64x128xf32>, %y: memref<4x64x32xf32>) attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#columns, #whole], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : memref<64x128xf32>) outs(%y : memref<4x64x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
 #rows = affine_map<(d0, d1, d2) -> (d0, d2)>
 #packed = affine_map<(d0, d1, d2) -> (d1 floordiv 32, d2, d1 mod 32)>
 #sums = affine_map<(d0, d1, d2) -> (d0, d1)>

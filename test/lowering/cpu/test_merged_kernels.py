@@ -78,8 +78,8 @@ def inputs_of(sizes: list[tuple[int, int, int]]) -> list[np.ndarray]:
 
 
 def of_any_size(kernels: list[str]) -> list[str]:
-    """The arguments of those that take a packed matrix of any size."""
-    return [k.partition("(")[2] for k in kernels if re.search(r"memref<\?x\?x\d+xf32>", k)]
+    """The arguments of those that read a packed matrix of any size; what packs one has it last."""
+    return [k.partition("(")[2] for k in kernels if re.search(r"memref<\?x\?x\d+xf32>,", k)]
 
 
 @pytest.mark.parametrize("residual", [True, False])

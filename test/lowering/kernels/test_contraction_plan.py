@@ -160,6 +160,14 @@ def test_golden(product: str, name: str) -> None:
     assert str(plan_contraction(shapes[product], target)) == GOLDEN[product, name]
 
 
+@pytest.mark.parametrize(("rows", "height"), [(49, 7), (42, 7), (48, 8), (50, 8), (256, 8)])
+def test_blocks_have_tiles_of_one_height_where_as_many_fill_their_rows(rows: int, height: int) -> None:
+    target = Target.parse("cpu:x86-64-v4", openmp=True)
+    plan = plan_contraction(ContractionShape(rows, 512, 2048, buffers=(panels(32, 32),)), target)
+    assert plan.blocks is not None
+    assert plan.tile.rows == height
+
+
 def test_the_report_has_a_line_for_each_contraction() -> None:
     builder = rx.Builder()
     with builder.function("main"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, gcd, prod
 
 from .....dialect.packed_layout import NARROWEST
@@ -73,6 +74,7 @@ class _Planner:
         self.few_rows = self._tiles_before_staging() * self.tile.rows
         self.panels = self._panels()
         self.blocks = self._blocks()
+        self.tile = self._even_tile()
         self.stage = self._stage()
 
     def plan(self) -> ContractionPlan:
@@ -217,6 +219,18 @@ class _Planner:
             return None
         rows = self._block_rows()
         return Blocks(rows, self._block_columns(rows), depth, above)
+
+    def _even_tile(self) -> RegisterTile:
+        """Of one height where rows of a block are as many such tiles: code for blocks has each height three times.
+
+        49 rows of 2048 x 512: seven tiles of 7 rows, not five of 8, one of 5 and one of 4.
+        """
+        tile, rows = self.tile, self.shape.rows
+        if self.blocks is None or self.sums != "fma" or rows is None or rows != self.blocks.rows:
+            return tile
+        height = rows // -(-rows // tile.rows)
+        fits = height * -(-rows // tile.rows) == rows and height * tile.vectors >= self.tuning.accumulators
+        return replace(tile, rows=height) if fits else tile
 
     def _block_rows(self) -> int:
         """A multiple of a tile where there are several blocks, which are of similar height."""
