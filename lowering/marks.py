@@ -147,7 +147,7 @@ LAYOUT = "relax.layout"
 
 #: On a contraction whose sizes its kernel takes as arguments, integers: what its columns, the steps of its sum and, where they
 #: are told, its rows are multiples of.
-#: Written by cpu/product_sizes, cpu/convolution_sizes; read by cpu/kernels/contraction/shape.
+#: Written by cpu/product_sizes; read by cpu/kernels/contraction/shape.
 MULTIPLES = "relax.multiples"
 
 #: On a contraction of quantized integers, who its inputs are and how the weight is packed: linalg/quantize says so, and

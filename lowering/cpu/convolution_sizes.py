@@ -36,9 +36,9 @@ from ..kernels.emit.buffers import Buffers
 from ..kernels.emit.linear_index import Linear, Size
 from ..kernels.structure.factor import Factor
 from ..kernels.structure.match import Contraction, find_group, match_contraction
-from ..marks import MULTIPLES, PLAN
 from .kernels.contraction.contraction_plan import ContractionPlan
-from .product_sizes import SUM_STEPS, maps_of, planned_product, sized_as
+from .kernels.contraction.plan_contractions import write_plan
+from .product_sizes import SUM_STEPS, maps_of, planned_product, sized_as, write_multiples
 
 __all__ = ["Convolution", "View", "convolution_of"]
 
@@ -132,8 +132,8 @@ class Convolution:
         is_left_first = self.contraction.left.operands[0].value == self.op.operands[0]
         factors = [left, right] if is_left_first else [right, left]
         maps = [ir.AffineMap.get(5, 0, m) for m in (*factors, [d(_LINE), d(_COLUMN), d(_CHANNEL)])]
-        op.attributes[MULTIPLES] = ir.DenseI64ArrayAttr.get([panel, SUM_STEPS, self.plan.tile.rows])
-        op.attributes[PLAN] = ir.StringAttr.get(str(replace(self.plan, joined=True)))
+        write_multiples(op, panel, self.plan.tile.rows)
+        write_plan(op, replace(self.plan, joined=True))
         return _rebuilt(op, maps, ["parallel"] * 3 + ["reduction"] * 2)
 
 

@@ -26,7 +26,9 @@ from ..marks import CONTRACTION, MULTIPLES, PLAN
 from .kernels.contraction.contraction_plan import ContractionPlan, parse_plan
 from .kernels.nest.nest_plan import is_nest_plan
 
-__all__ = ["SUM_STEPS", "free_product", "maps_of", "planned_product", "sized_as", "sizes_of_product", "temporary_of"]
+__all__ = [
+    "SUM_STEPS", "free_product", "maps_of", "planned_product", "sized_as", "sizes_of_product", "temporary_of", "write_multiples",
+]  # fmt: skip
 
 #: Steps of a sum that iterations of every tile take evenly: as many as a tile of one vector has accumulators.
 SUM_STEPS = 8
@@ -83,8 +85,13 @@ def free_product(function: func.FuncOp, types: Sequence[ir.Type]) -> None:
     assert product is not None
     for argument, type_ in zip(block.arguments, types, strict=True):
         argument.set_type(type_)
-    product.op.attributes[MULTIPLES] = ir.DenseI64ArrayAttr.get([product.panel, SUM_STEPS], function.context)
+    write_multiples(product.op, product.panel)
     sized_as(block, types[-1])
+
+
+def write_multiples(op: ir.Operation, columns: int, *rows: int) -> None:
+    """Says on a contraction what its columns, the steps of its sum and, where they are told, its rows are multiples of."""
+    op.attributes[MULTIPLES] = ir.DenseI64ArrayAttr.get([columns, SUM_STEPS, *rows], op.context)
 
 
 def sized_as(block: ir.Block, type_: ir.Type) -> None:

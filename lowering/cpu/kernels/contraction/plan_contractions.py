@@ -37,7 +37,7 @@ from .contraction_plan import ContractionPlan, parse_plan
 from .plan import plan_contraction
 from .shape import describe
 
-__all__ = ["PlanContractions", "checked_plan", "plan_contractions", "plans_of_contractions"]
+__all__ = ["PlanContractions", "checked_plan", "plan_contractions", "plans_of_contractions", "write_plan"]
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,13 @@ def plans_of_contractions(function: func.FuncOp, target: Target) -> Iterable[Con
         if contraction is None:
             continue
         plan = checked_plan(contraction, target)
-        op.attributes[PLAN] = ir.StringAttr.get(str(plan), op.context)
+        write_plan(op, plan)
         yield plan
+
+
+def write_plan(op: ir.Operation, plan: ContractionPlan) -> None:
+    """Writes a plan on a contraction, in place."""
+    op.attributes[PLAN] = ir.StringAttr.get(str(plan), op.context)
 
 
 def checked_plan(contraction: Contraction, target: Target) -> ContractionPlan:
