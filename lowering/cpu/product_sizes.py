@@ -27,7 +27,8 @@ from .kernels.contraction.contraction_plan import ContractionPlan, parse_plan
 from .kernels.nest.nest_plan import is_nest_plan
 
 __all__ = [
-    "SUM_STEPS", "free_product", "maps_of", "planned_product", "sized_as", "sizes_of_product", "temporary_of", "write_multiples",
+    "SUM_STEPS", "free_product", "maps_of", "planned_product", "sized_as", "sizes_of_product", "temporary_of",
+    "write_multiples",
 ]  # fmt: skip
 
 #: Steps of a sum that iterations of every tile take evenly: as many as a tile of one vector has accumulators.
