@@ -34,7 +34,7 @@ from ..dialect.struct_info import is_tensor
 from ..dialect.traversal import operations
 from .lowering_pass import LoweringPass
 
-__all__ = ["CHECK", "EARLY", "MoveChecksFirst", "move_checks_first"]
+__all__ = ["CHECK", "EARLY", "MoveChecksFirst", "is_check", "move_checks_first"]
 
 CHECK = "relax_check"
 

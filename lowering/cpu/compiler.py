@@ -10,6 +10,7 @@ from ...dialect.bindings import ir
 from ...dialect.functions import functions
 from ...dialect.weight_layouts import WeightLayouts
 from ..compiler import Compiler, Listener
+from ..layers.lower_layers import lower_layers
 from ..lower import lower
 from ..manifest_specs import TargetSpec
 from ..marks import KERNEL
@@ -17,7 +18,7 @@ from ..target import Target
 from .codegen import assembly, object_code, start_processes
 from .early_kernels import EarlyKernels, build_early
 from .known_kernels import KnownKernels, named_texts
-from .pipeline import building_pipeline, lowering_pipeline, planning_pipeline
+from .pipeline import building_pipeline, lowering_pipeline, outlining_pipeline, planning_pipeline
 from .translate import translate
 
 __all__ = ["CpuCompiler"]
@@ -51,7 +52,13 @@ class CpuCompiler(Compiler):
         return f"{self._target_pass},{lowering_pipeline(checked)}"
 
     def lower(self, module: ir.Operation, checked: bool) -> None:
-        lower(module, f"{self._target_pass},{planning_pipeline()}")
+        if checked or self.as_one_text:
+            lower(module, f"{self._target_pass},{planning_pipeline()}")
+        else:
+            before, outlining, behind = outlining_pipeline()
+            lower(module, f"{self._target_pass},{before}")
+            lower_layers(module, outlining)
+            lower(module, behind)
         if self._known is not None and not checked:  # checked code numbers the accesses of its module
             self._known.link(module)
         processes = start_processes(sum(KERNEL in f.attributes for f in functions(module)))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from .check_accesses import FAULT_BYTES
 
 __all__ = [
-    "BOUNDARY", "BUFFERS", "EXPANSIONS", "FUSION", "TO_LLVM", "building_pipeline", "lowering_pipeline", "planning_pipeline",
+    "BOUNDARY", "BUFFERS", "EXPANSIONS", "FUSION", "TO_LLVM", "building_pipeline", "lowering_pipeline", "outlining_pipeline",
+    "planning_pipeline",
 ]  # fmt: skip
 
 # What the module is for is in it already; options say what the text would not show otherwise.
@@ -32,8 +33,10 @@ TO_LLVM = (
 )  # fmt: skip
 
 
+# From relax to calls of kernels: these rewrite what is close to each other, so layers that are alike stay so (``layers/``).
+_OUTLINING = ("relax-to-linalg", *FUSION[:-1])
 _PLANNING = (
-    *BOUNDARY, "relax-to-linalg", *FUSION[:-1], "relax-sink-frames", FUSION[-1], *BUFFERS,
+    *BOUNDARY, *_OUTLINING, "relax-sink-frames", FUSION[-1], *BUFFERS,
     "relax-merge-kernels{of=steps}", "relax-plan-contractions", "relax-plan-loops", "relax-merge-kernels{of=entries}",
 )  # fmt: skip
 _MERGING = "relax-merge-kernels"
@@ -55,6 +58,14 @@ def planning_pipeline(merged: bool = True) -> str:
         merged: whether kernels that differ in sizes alone become one; else each is what the report tells of.
     """
     return ",".join(p for p in _PLANNING if merged or not p.startswith(_MERGING))
+
+
+def outlining_pipeline() -> tuple[str, str, str]:
+    """The same, cut into those in front of linalg, those until kernels are called, and those behind."""
+    first, last = len(BOUNDARY), len(BOUNDARY) + len(_OUTLINING)
+    parts = (_PLANNING[:first], _PLANNING[first:last], _PLANNING[last:])
+    before, outlining, behind = (",".join(part) for part in parts)
+    return before, outlining, behind
 
 
 def building_pipeline(checked: bool = False) -> str:

@@ -62,7 +62,7 @@ _LIGHT = (
 )
 _CHEAP = 6
 # Of an op that more read than this, copies would take longer to compile than they save.
-_MOST = 8
+MOST_READERS = 8
 # So many elements are a vector of any processor.
 _LONG = 16
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -100,7 +100,7 @@ def _is_repeated(op: ir.Operation) -> bool:
     if not _is_elementwise(op):
         return False
     uses = list(op.results[0].uses)
-    if len(uses) > _MOST or len({use.owner for use in uses}) < 2 or not all(_takes(u.owner.operation, op) for u in uses):
+    if len(uses) > MOST_READERS or len({use.owner for use in uses}) < 2 or not all(_takes(u.owner.operation, op) for u in uses):
         return False
     inputs = [v for v in list(op.operands)[:-1] if isinstance(v.type, ir.RankedTensorType)]
     weight, once = _weight(op), all(_reads_once(use.owner.operation, op) for use in uses)

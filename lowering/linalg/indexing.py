@@ -227,11 +227,16 @@ def _state_name(value: ir.Value) -> str:
 
 
 def _check_range(b: LinalgBuilder, indices: Tensor, size: Size, column: int | None = None, note: str = "") -> None:
-    """Checks that indices lie in ``[-size, size)``; with a column only those of that position in the last dimension."""
+    """Checks that indices lie in ``[-size, size)``; with a column only those of that position in the last dimension.
+
+    Once: the caches of all layers are as large, and written at the same places.
+    """
     message = f"expected indices in [-{_text(size)}, {_text(size)}){note}"
     if indices.splat is not None and isinstance(size, int):
         if not -size <= indices.splat < size:
             raise RelaxError(f"{message}, got {indices.splat}")
+        return
+    if not b.symbols.is_new_check(("range", indices.value, size, column)):
         return
     i8 = ir.IntegerType.get_signless(8)
     limit = Scalar(b.as_index(size))
