@@ -173,6 +173,11 @@ class _Insertion:
             for number, model in zip(numbers, models, strict=True):
                 operands = [self._operand(number, position, layer) for position in range(len(reads[number]))]
                 self.added.append(model.make(operands, locations.by(self.ops[number].location, layer), where))
+        for number in range(plan.found.first, plan.found.last):  # what reads no weight may be of a layer that is further now
+            op = self.ops[number]
+            place = locations.by(op.location, 0 if number < plan.begin else plan.shortened.removed)
+            if place != op.location:
+                op.location = place
         for number in range(plan.begin, plan.found.last):
             for position in range(len(reads[number])):
                 value = self._behind(number, position)
