@@ -19,6 +19,7 @@ from relaxir.lowering.layers.shorten import Shortened
 from relaxir.lowering.lower import lower
 from relaxir.lowering.relax_pipeline import default_pipeline
 from relaxir.random_weights import random_raw_weights
+from support import models
 from support.cached_decoder import Decoder
 
 LAYERS, SIZE = 20, 8
@@ -165,3 +166,30 @@ def test_numbers(taken_out: list[int]) -> None:
     x = np.random.default_rng(0).standard_normal((3, SIZE), np.float32)
     for got, want in zip(exe(x), relaxir.evaluate(module, "main", x, weights=weights), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def exported(name: str) -> Module:
+    """A model of transformers with random weights, many narrow layers."""
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    narrow = {
+        "vocab_size": 64,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": 4,
+    }
+    configs = {
+        "Qwen3ForCausalLM": transformers.Qwen3Config(**narrow, num_key_value_heads=2, head_dim=8, use_cache=False),
+        "GPT2LMHeadModel": transformers.GPT2Config(vocab_size=64, n_embd=32, n_layer=LAYERS, n_head=4, use_cache=False),
+        "BertModel": transformers.BertConfig(**narrow),
+    }
+    model = getattr(transformers, name)(configs[name]).eval()
+    with torch.no_grad(), models.quiet():
+        return relaxir.from_torch(torch.export.export(model, (), {"input_ids": torch.zeros(1, 9, dtype=torch.int64)}))
+
+
+@pytest.mark.parametrize(("name", "weights"), [("Qwen3ForCausalLM", None), ("GPT2LMHeadModel", "int4"), ("BertModel", "bf16")])
+def test_models_of_transformers(name: str, weights: str | None, taken_out: list[int]) -> None:
+    module, pipeline = exported(name), default_pipeline(weights)
+    assert lowered(module, pipeline, layers.lower_layers) == lowered(module, pipeline, lower)
+    assert taken_out == [10]
