@@ -40,7 +40,7 @@ from .kernels.contraction.contraction_plan import ContractionPlan
 from .kernels.contraction.plan_contractions import write_plan
 from .product_sizes import SUM_STEPS, maps_of, planned_product, sized_as, write_multiples
 
-__all__ = ["Convolution", "View", "convolution_of"]
+__all__ = ["Convolution", "StridedView", "convolution_of"]
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DYNAMIC_STRIDE = ir.ShapedType.get_dynamic_stride_or_offset()
@@ -49,7 +49,7 @@ _LINE, _COLUMN, _CHANNEL, _WINDOW, _DEPTH = range(5)
 
 
 @dataclass(frozen=True)
-class View:
+class StridedView:
     """How an argument is seen.
 
     Attributes:
@@ -103,7 +103,7 @@ class Convolution:
     op: ir.Operation
     contraction: Contraction
     plan: ContractionPlan
-    views: tuple[View | None, ...]
+    views: tuple[StridedView | None, ...]
 
     def free(self) -> func.FuncOp:
         """The kernel for any sizes, in front of this one."""
@@ -192,7 +192,7 @@ def _single(factor: Factor) -> tuple[ir.Value, Linear] | None:
     return factor.operands[0].value, factor.operands[0].offset
 
 
-def _image(contraction: Contraction) -> View | None:
+def _image(contraction: Contraction) -> StridedView | None:
     """How the left factor's image is seen: ``[line, column, line of the window, its columns and channels]``."""
     extents, m, k, outer = contraction.nest.extents, contraction.m, contraction.k, contraction.outer
     read = _single(contraction.left)
@@ -214,10 +214,10 @@ def _image(contraction: Contraction) -> View | None:
         return None
     along = _number(offset.factor(outer[0])) if outer else depth
     sizes, strides = (rows // width, width, *(window or [1]), depth), (line + step * width, step, along, 1)
-    return View(sizes, strides, _number(offset.constant), frozenset({0, 1, 3}))
+    return StridedView(sizes, strides, _number(offset.constant), frozenset({0, 1, 3}))
 
 
-def _filters(contraction: Contraction, panel: int) -> View | None:
+def _filters(contraction: Contraction, panel: int) -> StridedView | None:
     """How the right factor is seen: ``[panel, line of the window, its columns and channels, column of the panel]``."""
     extents, n, k, outer = contraction.nest.extents, contraction.n, contraction.k, contraction.outer
     read = _single(contraction.right)
@@ -231,7 +231,7 @@ def _filters(contraction: Contraction, panel: int) -> View | None:
     if expected != read[1]:
         return None
     sizes, strides = (columns // panel, lines, depth, panel), (whole, depth * panel, panel, 1)
-    return View(sizes, strides, 0, frozenset({0, 2}), is_plain=True)
+    return StridedView(sizes, strides, 0, frozenset({0, 2}), is_plain=True)
 
 
 def _number(size: Size) -> int:
@@ -240,11 +240,11 @@ def _number(size: Size) -> int:
 
 
 def _views(
-    op: ir.Operation, block: ir.Block, contraction: Contraction, image: View, filters: View
-) -> tuple[View | None, ...] | None:
+    op: ir.Operation, block: ir.Block, contraction: Contraction, image: StridedView, filters: StridedView
+) -> tuple[StridedView | None, ...] | None:
     """How each argument is seen, None where one is seen in two ways."""
     lines, width, *_ = image.sizes
-    found: dict[ir.Value, View] = {}
+    found: dict[ir.Value, StridedView] = {}
     factors = {f.operands[0].value: view for f, view in ((contraction.left, image), (contraction.right, filters))}
     for generic in (o for o in operations(block) if o.name == "linalg.generic"):
         for value, map_ in zip(generic.operands, maps_of(generic), strict=True):
@@ -257,7 +257,7 @@ def _views(
     return tuple(found.get(a) for a in block.arguments)
 
 
-def _by_lines(type_: ir.MemRefType, map_: ir.AffineMap, image: tuple[int, int]) -> View | None:
+def _by_lines(type_: ir.MemRefType, map_: ir.AffineMap, image: tuple[int, int]) -> StridedView | None:
     """How what is elementwise sees a buffer, whose rows become lines and columns."""
     strides, offset = type_.get_strides_and_offset()
     sizes, steps, free = list[int](), list[int](), set[int]()
@@ -270,10 +270,10 @@ def _by_lines(type_: ir.MemRefType, map_: ir.AffineMap, image: tuple[int, int]) 
     if steps and steps[-1] != 1:
         return None
     is_plain = isinstance(type_.layout, ir.AffineMapAttr)
-    return View(tuple(sizes), tuple(steps), offset, frozenset(free), is_plain)
+    return StridedView(tuple(sizes), tuple(steps), offset, frozenset(free), is_plain)
 
 
-def _seen(type_: ir.Type, view: View | None) -> ir.Type:
+def _seen(type_: ir.Type, view: StridedView | None) -> ir.Type:
     return type_ if view is None else view.type_of(ir.MemRefType(type_))
 
 

@@ -188,6 +188,6 @@ def test_it_takes_part_in_no_more_than_so_many_copies() -> None:
     def turned(b: rx.Builder, x: Value) -> Value:
         return b.permute_dims(x, axes=[1, 0, 2])
 
-    limit = repeat_producers._MOST
+    limit = repeat_producers.MOST_READERS
     assert kernels(reads(limit, turned, (3, 5, 17))) == limit
     assert kernels(reads(limit + 1, turned, (3, 5, 17))) == limit + 2
