@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...dialect.bindings import func, ir
 from ...dialect.functions import NAME, num_input
-from .repetition import ARGUMENT, BlockReads, Repetition
+from .repetition import ARGUMENT, LayerReads, Repetition
 
 __all__ = ["LayerArguments", "chains_of"]
 
@@ -63,7 +63,7 @@ class LayerArguments:
         return found is not None and found[1] in (self.kept[found[0]] - 1, self.kept[found[0]])
 
 
-def chains_of(function: func.FuncOp, block: BlockReads, found: Repetition) -> list[list[int]] | None:
+def chains_of(function: func.FuncOp, block: LayerReads, found: Repetition) -> list[list[int]] | None:
     """The arguments that are read in each other's place from period to period; None where they do not make chains."""
     following: dict[int, int] = {}
     shared: set[int] = set()

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, terminator, update_type
 from ..move_checks_first import is_check
-from .repetition import ARGUMENT, BlockReads, Repetition, find_repetition
+from .repetition import ARGUMENT, LayerReads, Repetition, find_repetition
 from .shorten import Shortened
 
 __all__ = ["lengthen"]
@@ -42,7 +42,7 @@ def lengthen(function: func.FuncOp, shortened: Shortened) -> bool:
     block = body_of(function)
     if block is None or len(function.regions[0].blocks) > 1:
         return False
-    reads = BlockReads.of(block)
+    reads = LayerReads.of(block)
     found = find_repetition(reads, shortened.arguments.follows, 2 * _BESIDE)
     plan = None if found is None else _plan(reads, found, shortened)
     if plan is None:
@@ -65,7 +65,7 @@ class _Plan:
         values: the operation that each result is of, counted with layers that are put there, and which result of it.
     """
 
-    reads: BlockReads
+    reads: LayerReads
     found: Repetition
     begin: int
     shortened: Shortened
@@ -77,7 +77,7 @@ class _Plan:
         return self.shortened.removed * self.found.period
 
 
-def _plan(reads: BlockReads, found: Repetition, shortened: Shortened) -> _Plan | None:
+def _plan(reads: LayerReads, found: Repetition, shortened: Shortened) -> _Plan | None:
     """How it is done; None where it cannot be."""
     arguments, period = shortened.arguments, found.period
     inside = range(found.first, found.last)

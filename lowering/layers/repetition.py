@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ...dialect.bindings import ir
 
-__all__ = ["ARGUMENT", "BlockReads", "Repetition", "find_repetition"]
+__all__ = ["ARGUMENT", "LayerReads", "Repetition", "find_repetition"]
 
 #: In place of the number of an operation: a value is an argument of the block.
 ARGUMENT = -1
@@ -25,7 +25,7 @@ _DISTANCES = 16
 
 
 @dataclass(frozen=True)
-class BlockReads:
+class LayerReads:
     """The operations of a block but its terminator, with who made what they read.
 
     Attributes:
@@ -43,7 +43,7 @@ class BlockReads:
     end: ir.Operation
 
     @classmethod
-    def of(cls, block: ir.Block) -> BlockReads:
+    def of(cls, block: ir.Block) -> LayerReads:
         """Those of a function's only block."""
         *ops, end = (op.operation for op in block.operations)
         places: dict[ir.Value, tuple[int, int]] = {a: (ARGUMENT, n) for n, a in enumerate(block.arguments)}
@@ -69,7 +69,7 @@ class Repetition:
         return (self.last - self.first) // self.period
 
 
-def find_repetition(block: BlockReads, follows: Callable[[int, int], bool], least: int) -> Repetition | None:
+def find_repetition(block: LayerReads, follows: Callable[[int, int], bool], least: int) -> Repetition | None:
     """The longest repetition, of the shortest period; None without one of ``least`` periods.
 
     Args:
@@ -87,7 +87,7 @@ def find_repetition(block: BlockReads, follows: Callable[[int, int], bool], leas
     return best
 
 
-def _kinds(block: BlockReads) -> list[int]:
+def _kinds(block: LayerReads) -> list[int]:
     """A number per operation, equal for equal ones; one of its own for one with regions, and for other returned results."""
     returned = Counter(block.returned)
     known: dict[object, int] = {}
@@ -112,7 +112,7 @@ def _distances(kinds: Sequence[int], least: int) -> list[int]:
     return sorted(d for d, times in distances.most_common(_DISTANCES) if times >= least - 1)
 
 
-def _longest(block: BlockReads, kinds: Sequence[int], period: int, follows: Callable[[int, int], bool]) -> Repetition:
+def _longest(block: LayerReads, kinds: Sequence[int], period: int, follows: Callable[[int, int], bool]) -> Repetition:
     """The longest repetition of a period; an empty one where there is none."""
     best, first = (0, 0), 0
     for number in range(len(kinds) - period + 1):
@@ -126,7 +126,7 @@ def _longest(block: BlockReads, kinds: Sequence[int], period: int, follows: Call
     return Repetition(best[0], best[1] + period if best[1] > best[0] else best[0], period)
 
 
-def _shared(block: BlockReads, number: int, period: int, follows: Callable[[int, int], bool]) -> int | None:
+def _shared(block: LayerReads, number: int, period: int, follows: Callable[[int, int], bool]) -> int | None:
     """The youngest operation whose result two operations a period apart both read, -1 without any; None: they are not alike."""
     youngest = ARGUMENT
     for one, other in zip(block.reads[number], block.reads[number + period], strict=True):

@@ -26,7 +26,7 @@ from ...dialect.functions import body_of
 from ...dialect.op import EffectOp
 from ..fusion.repeat_producers import MOST_READERS
 from .layer_arguments import LayerArguments, chains_of
-from .repetition import ARGUMENT, BlockReads, Repetition, find_repetition
+from .repetition import ARGUMENT, LayerReads, Repetition, find_repetition
 
 __all__ = ["Shortened", "shorten"]
 
@@ -65,7 +65,7 @@ def shorten(function: func.FuncOp) -> Shortened | None:
     block = body_of(function)
     if block is None or len(function.regions[0].blocks) > 1 or len(block.operations) < (_KEPT + _LEAST) * 2:
         return None
-    reads = BlockReads.of(block)
+    reads = LayerReads.of(block)
     found = find_repetition(reads, lambda one, other: True, _KEPT + _LEAST)
     chains = None if found is None else chains_of(function, reads, found)
     if found is None or not chains:
@@ -85,7 +85,7 @@ def shorten(function: func.FuncOp) -> Shortened | None:
     return made
 
 
-def _begin(reads: BlockReads, found: Repetition) -> int | None:
+def _begin(reads: LayerReads, found: Repetition) -> int | None:
     """The first operation to go: of those a few layers behind the first one, where no argument is read before and behind."""
     last_read: dict[int, int] = {}
     first_read: dict[int, int] = {}
@@ -102,7 +102,7 @@ def _begin(reads: BlockReads, found: Repetition) -> int | None:
     return None
 
 
-def _tell_apart(reads: BlockReads, found: Repetition, begin: int) -> bool:
+def _tell_apart(reads: LayerReads, found: Repetition, begin: int) -> bool:
     """Whether an operation of a layer may fail with a message that says which one it is, by its place.
 
     Indices that all layers have are looked at in the first one.
@@ -116,7 +116,7 @@ def _tell_apart(reads: BlockReads, found: Repetition, begin: int) -> bool:
     return False
 
 
-def _moved(reads: BlockReads, found: Repetition, begin: int, end: int) -> dict[tuple[int, int], tuple[int, int]] | None:
+def _moved(reads: LayerReads, found: Repetition, begin: int, end: int) -> dict[tuple[int, int], tuple[int, int]] | None:
     """What operands, by operation and position, read without those in between; None where they are read from elsewhere."""
     moved: dict[tuple[int, int], tuple[int, int]] = {}
     for number in range(end, len(reads.ops)):
@@ -130,7 +130,7 @@ def _moved(reads: BlockReads, found: Repetition, begin: int, end: int) -> dict[t
 
 
 def _record(
-    function: func.FuncOp, reads: BlockReads, found: Repetition, span: tuple[int, int], arguments: LayerArguments
+    function: func.FuncOp, reads: LayerReads, found: Repetition, span: tuple[int, int], arguments: LayerArguments
 ) -> Shortened:  # fmt: skip
     begin, _ = span
     returned = [(m - begin, r) if found.first <= m < found.last else None for m, r in reads.returned]
@@ -140,7 +140,7 @@ def _record(
 
 
 def _remove(
-    function: func.FuncOp, reads: BlockReads, begin: int, end: int, moved: dict[tuple[int, int], tuple[int, int]]
+    function: func.FuncOp, reads: LayerReads, begin: int, end: int, moved: dict[tuple[int, int], tuple[int, int]]
 ) -> None:  # fmt: skip
     for (number, position), (maker, result) in moved.items():
         reads.ops[number].operands[position] = reads.ops[maker].results[result]
