@@ -144,18 +144,23 @@ def greedily(op: ir.Operation | ir.OpView, patterns: Patterns, budget: int, what
     Raises:
         RelaxError: the sweeps were not enough.
     """
-    config = rewrite.GreedyRewriteConfig()
-    config.max_num_rewrites = budget  # without one, patterns that undo each other never end
-    config.region_simplification_level = rewrite.GreedySimplifyRegionLevel.DISABLED
     rewriter = Rewriter()
     frozen, run = _frozen("greedy", patterns, rewriter)
     try:
-        rewrite.apply_patterns_and_fold_greedily(op, frozen, config)
+        rewrite.apply_patterns_and_fold_greedily(op, frozen, _config(max_num_rewrites=budget))
     except RuntimeError as error:
         if "converge" not in str(error):
             raise
         raise RelaxError(f"expected {what} to end within {budget} rewrites per sweep, got more", op.location) from None
     return run
+
+
+def _config(max_num_rewrites: int) -> rewrite.GreedyRewriteConfig:
+    """How a greedy driver runs; without a number of rewrites, patterns that undo each other never end."""
+    config = rewrite.GreedyRewriteConfig()
+    config.max_num_rewrites = max_num_rewrites
+    config.region_simplification_level = rewrite.GreedySimplifyRegionLevel.DISABLED
+    return config
 
 
 def budget_for(op: ir.Operation, per_op: int, least: int) -> int:

@@ -18,10 +18,10 @@ __all__ = ["libdevice", "tool"]
 _LIBDEVICE = "nvvm/libdevice/libdevice.10.bc"
 # Folders under the packages' common one, `nvidia`: that of CUDA 12's packages, and of CUDA 13's.
 _PACKAGES = ("cuda_nvcc", "cuda_nvdisasm", "cu13")
-# Where a toolkit is: what its users set (on Windows, too), or else where NVIDIA's installer puts it unless told otherwise:
-# https://docs.nvidia.com/cuda/cuda-installation-guide-linux/, "Environment Setup".
+# Where a toolkit is: what its users set (on Windows, too), or else around a program of it on PATH, where NVIDIA asks for its
+# programs to be: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/, "Environment Setup".
 _HOMES = ("CUDA_HOME", "CUDA_PATH")
-_USUAL_HOME = "/usr/local/cuda"
+_PROGRAMS = ("nvcc", "ptxas")
 
 
 @functools.cache
@@ -46,8 +46,9 @@ def _roots() -> list[Path]:
 
 
 def _homes() -> list[Path]:
-    """Folders of toolkits, those that are named first."""
-    return [Path(home) for home in (*(os.environ.get(name) for name in _HOMES), _USUAL_HOME) if home]
+    """Folders of toolkits, those that are named first. Links are followed: distributions have the programs elsewhere, too."""
+    named = [Path(home) for home in map(os.environ.get, _HOMES) if home]
+    return named + [Path(found).resolve().parent.parent for found in map(shutil.which, _PROGRAMS) if found]
 
 
 def _beside_triton(kind: str, name: str) -> Path | None:

@@ -120,6 +120,24 @@ def test_a_toolkit_is_found_where_its_users_say(variable: str, tmp_path: Path, m
     assert [toolkit.tool.__wrapped__("relaxir-ptxas"), toolkit.libdevice.__wrapped__()] == wanted
 
 
+@pytest.mark.parametrize("program", ["nvcc", "ptxas"])
+def test_a_toolkit_is_found_around_its_programs(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On PATH there may be a link to them alone."""
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(toolkit, "_locations", lambda package: [])
+    home, linked = tmp_path / "toolkit", tmp_path / "linked"
+    files = [home / "bin" / program, home / "bin" / "relaxir-nvdisasm", home / "nvvm" / "libdevice" / "libdevice.10.bc"]
+    for path in (*files, linked / "none"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o755)
+    (linked / program).symlink_to(files[0])
+    monkeypatch.setenv("PATH", str(linked))
+    assert [toolkit.tool.__wrapped__("relaxir-nvdisasm"), toolkit.libdevice.__wrapped__()] == files[1:]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert toolkit.libdevice.__wrapped__() is None
+
+
 def test_instructions_are_those_of_the_machine_and_loops_are_found():
     kernel = device_kernels(_HEAD + _SUM, "cuda:sm_90a")["sum"]
     ((first, last),) = loops(kernel.instructions)
