@@ -7,6 +7,7 @@ import copy
 import json
 import os
 import random
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -29,9 +30,13 @@ from torch.utils import _pytree as pytree
 
 import relaxir
 
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from support.address_space import limit_address_space  # noqa: E402
+
 __all__ = ["SIZES", "Case", "Tensors", "confine", "is_stable", "main_of", "randomize", "unlike"]
 
-#: Seconds of the processor for one model, and bytes of memory.
+#: Seconds of the processor for one model, and bytes that it may map.
 LIMIT, MEMORY = 150, 8 << 30
 
 #: Of the largest number of a result: sums in another order, through a few layers.
@@ -223,7 +228,6 @@ def _line(error: BaseException) -> str:
 def confine() -> None:
     """Keeps this process silent, to one thread, and within the limits of a case."""
     import logging
-    import resource
     import signal
     import warnings
 
@@ -233,7 +237,7 @@ def confine() -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(1)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    limit_address_space(MEMORY)
     signal.setitimer(signal.ITIMER_PROF, LIMIT)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))  # as scripts they import one another by name
 
 import torch_peers  # noqa: E402
+from model_runs import MEMORY  # noqa: E402
 from peer_process import PeerProcess  # noqa: E402
 
 RUNNERS = Path(torch_peers.__file__).with_name("torch_runners.py")
@@ -92,6 +94,11 @@ def test_of_equals_the_first_ones_are_right_too(tmp_path):
     assert torch_peers.judged("known", tmp_path) == ("right", "")
     torch.save([torch.ones(3, 2), torch.tensor([[0, 1]] * 3)], tmp_path / "known.pt")
     assert torch_peers.judged("known", tmp_path)[0] == "wrong"
+
+
+def test_a_case_has_its_memory_beside_what_is_mapped_already(tmp_path):
+    with mmap.mmap(-1, 2 * MEMORY, flags=mmap.MAP_PRIVATE, prot=0):  # no memory behind it
+        assert torch_peers.made(build, "scaled", tmp_path)
 
 
 def test_random_results_are_no_case(tmp_path):

@@ -15,12 +15,14 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from support.address_space import limit_address_space
+
 __all__ = ["Check", "Outcome", "Worker", "outcomes"]
 
 #: Runs one seed; see :mod:`fuzzing.generators`.
 Check = Callable[[int], str | None]
 
-#: Bytes that a worker may map beyond what its parent has: what asks for more gets a MemoryError, and the machine goes on.
+#: Bytes that a worker may map beyond what its parent has.
 MEMORY = 8 << 30
 #: Times as long as a seed may compute it may wait: other processes have the machine, too.
 _WAITING = 20
@@ -112,12 +114,6 @@ def outcomes(check: Check, seeds: Iterable[int], seconds: int) -> Iterator[Outco
                 yield outcome
 
 
-def _mapped() -> int:
-    """Bytes of address space that this process has, most of which may have no memory behind them."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
-
-
 def _child(check: Check, seeds: Iterable[int], seconds: int, slice_seconds: float, pipe: int, output: int) -> None:
     """Runs the seeds and ends the process."""
     code = 99
@@ -126,8 +122,7 @@ def _child(check: Check, seeds: Iterable[int], seconds: int, slice_seconds: floa
             os.dup2(output, stream)
         sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
         faulthandler.enable(sys.stderr)
-        with contextlib.suppress(ValueError):  # the limit is lower already
-            resource.setrlimit(resource.RLIMIT_AS, (_mapped() + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        limit_address_space(MEMORY)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
