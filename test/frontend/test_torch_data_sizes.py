@@ -184,6 +184,37 @@ def test_masks_that_may_choose_nothing():
         rx.compile(short)(x, k)
 
 
+def _counted(x, k):
+    """A mask with as many places as there are indices."""
+    return (x[:, 0] * 0 == 0) & (torch.arange(4) != 1), torch.arange(-1, 2)
+
+
+def test_masks_among_indices():
+    """Each gives indices of its dimensions; they are broadcast with the others, and with the values."""
+    functions = [
+        lambda x, k: x.index_put((k > 1, torch.arange(2, 3)), x[0, :1]),
+        lambda x, k: x.index_put((-torch.arange(2)[:, None], k > 1), x[k > 1, 3] + 1),
+        lambda x, k: x.index_put((k > 1, k > 1), x[k > 1, 1], accumulate=True),
+        lambda x, k: torch.ops.aten.index_put(x[None].repeat(4, 1, 1), [k > 1, None, torch.arange(1)], x[:1] * 2),
+        lambda x, k: torch.ops.aten.index_put(x[None].repeat(2, 1, 1), [torch.arange(1), x > 0], x[x > 0] + 1, True),
+        lambda x, k: x.index_put(_counted(x, k), x[:3, 0] * 3),
+        lambda x, k: x.index_put(_counted(x, k), x[:1, 0]),
+    ]
+    x, k = torch.randn(4, 4), torch.tensor([1, 2, 3, 0])
+    module = imported(functions, x, k)
+    for args in ((x, k), (-x.abs(), k * 0)):
+        assert_agree(module, functions, *args)
+
+
+def test_bytes_are_masks():
+    x, k = torch.randn(4, 4), torch.tensor([1, 0, 2, 0])
+    functions = [
+        lambda x, k: torch.ops.aten.index_put(x, [k.to(torch.uint8)], x[0]),
+        lambda x, k: torch.ops.aten.index_put(x, [k.to(torch.uint8), torch.arange(1)], x[0, :1]),
+    ]
+    assert_agree(imported(functions, x, k), functions, x, k)
+
+
 def test_sizes_that_data_decides():
     functions, k = list(SIZES.values()), torch.tensor([1, 2, 3, 0])
     module = imported(functions, torch.randn(5, 4), k, dynamic=(({0: Dim("n", min=2, max=40)}, None),))

@@ -53,9 +53,6 @@ REFUSED = {
     "groups of several rows": (lambda x: torch._grouped_mm(x.bfloat16().repeat(4, 4)[None], x.bfloat16().repeat(4, 4)[None]), {
         "aten._grouped_mm: expected a grouped product of rows with a matrix for each group, by the groups' ends",
     }),
-    "a mask among places": (lambda x: torch.index_put(x, (x[0] > 0, torch.tensor([0])), x[0, :1]), {
-        "aten.index_put: expected index_put with integer indices, got a mask among several",
-    }),
     "two at once": (lambda x: torch.special.i0(x + torch.rand(4, 4)), {"aten.i0: no relax form", f"aten.rand: {UNKNOWN}"}),
 }  # fmt: skip
 

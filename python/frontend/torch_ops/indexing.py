@@ -10,6 +10,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, normalize_axis
 from ...dialect.symbolic import Dim, Expr
 from ..emit import (
+    agreed,
     broadcast,
     cast,
     concat,
@@ -188,19 +189,26 @@ def _gather(op: TorchOp) -> ir.Value:
 
 @handles("aten.index.Tensor", "aten._unsafe_index.Tensor")
 def _index(op: TorchOp) -> ir.Value:
-    x = op.tensor(0)
-    found: list[ir.Value | None] = []
-    for value in op.optionals(1):
-        found += places_of(op, value) if value is not None and _is_mask(value) else [value]
-    indices = {axis: value for axis, value in enumerate(found) if value is not None}
+    x, indices = op.tensor(0), indices_of(op, 1)
     if len(indices) == 1:
         ((axis, value),) = indices.items()
         return emit(ops.Take, x, value, axis=axis)
     return _index_several(x, indices)
 
 
-def _is_mask(value: ir.Value) -> bool:
-    return info_of(value).dtype in (boolean(), ir.IntegerType.get_unsigned(8)) and info_of(value).rank > 0
+def indices_of(op: TorchOp, operand: int) -> dict[int, ir.Value]:
+    """Indices by dimension; a mask gives those of each of its dimensions, of the places where it is true."""
+    found: list[ir.Value | None] = []
+    for value in op.optionals(operand):
+        if value is not None and is_mask(value) and not info_of(value).rank:
+            raise RelaxError("expected a mask of at least one dimension")
+        found += places_of(op, value) if value is not None and is_mask(value) else [value]
+    return {axis: value for axis, value in enumerate(found) if value is not None}
+
+
+def is_mask(value: ir.Value) -> bool:
+    """Whether an index says of each place whether it is meant; bytes do so, too."""
+    return info_of(value).dtype in (boolean(), ir.IntegerType.get_unsigned(8))
 
 
 def _index_several(x: ir.Value, indices: dict[int, ir.Value]) -> ir.Value:
@@ -212,7 +220,7 @@ def _index_several(x: ir.Value, indices: dict[int, ir.Value]) -> ir.Value:
     axes = list(indices)
     others = [a for a in range(len(shape)) if a not in indices]
     parts = [from_start(cast(v, integer()), shape[a]) for a, v in indices.items()]
-    parts = broadcast(parts)
+    parts = broadcast(agreed(*parts))
     rank = info_of(parts[0]).rank
     stacked = concat([unsqueeze(p, rank) for p in parts], rank)
     result = emit(ops.GatherND, permute(x, [*axes, *others]), stacked)

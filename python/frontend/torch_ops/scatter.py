@@ -8,6 +8,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, is_float, normalize_axis
 from ...dialect.symbolic import Dim, Expr
 from ..emit import (
+    agreed,
     broadcast,
     cast,
     concat,
@@ -29,7 +30,7 @@ from ..places import diagonal_places
 from ..torch_op import TorchOp, handles
 from .creation import sequence
 from .elementwise import apply
-from .indexing import UncertainError, from_start, slice_bound
+from .indexing import UncertainError, from_start, indices_of, is_mask, slice_bound
 
 
 @handles("aten.slice_scatter")
@@ -80,16 +81,16 @@ def _replaced(x: ir.Value, source: ir.Value, axis: int, begin: Dim, end: Dim) ->
 
 @handles("aten.index_put")
 def _index_put(op: TorchOp) -> ir.Value:
-    """Writes at the indices of neighbouring dimensions, as a cache of keys does, or one number where a mask is true."""
+    """Writes at indices, as a cache of keys does, or where a mask is true."""
     x, found = op.tensor(0), op.optionals(1)
     add = bool(op.number(3, False))
     indices = [(axis, value) for axis, value in enumerate(found) if value is not None]
     values = cast(op.tensor(2), op.dtype)
     if len(indices) != 1:
-        return _put_at_places(x, dict(indices), values, add)
+        return _put_at_places(x, indices_of(op, 1), values, add)
     ((axis, index),) = indices
-    if info_of(index).dtype == boolean():
-        return _put_where(x, index, values, axis, add)
+    if is_mask(index):
+        return _put_where(x, cast(index, boolean()), values, axis, add)
     if info_of(index).rank != 1:
         return _put_at_places(x, {axis: index}, values, add)
     return _put_along(x, index, values, axis, add)
@@ -99,15 +100,13 @@ def _put_at_places(x: ir.Value, indices: dict[int, ir.Value], values: ir.Value, 
     """The indexed dimensions come first and are joined: a place in them is one number, and what is there is a row."""
     shape = info_of(x).shape
     axes, others = list(indices), [a for a in range(len(shape)) if a not in indices]
-    if any(info_of(v).dtype in (boolean(), ir.IntegerType.get_unsigned(8)) for v in indices.values()):
-        raise RelaxError("expected index_put with integer indices, got a mask among several")
     # Where the indexed ones are not beside each other, what is at a place comes behind the places.
     first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
     sizes = [shape[a] for a in axes]
     total = multiply_all(sizes)
     if total is None:
         raise RelaxError("expected to index dimensions whose sizes are known or symbolic")
-    parts = broadcast([cast(v, integer()) for v in indices.values()])
+    parts = broadcast(agreed(*(cast(v, integer()) for v in indices.values())))
     chosen, rest = info_of(parts[0]).shape, [shape[a] for a in others]
     where = _joined(parts, sizes, total)
     values = expand(values, [*rest[:first], *chosen, *rest[first:]])
