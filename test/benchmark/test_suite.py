@@ -12,12 +12,12 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from benchmark.comparison import chart, networks, tables
+from benchmark.comparison import chart, networks, runs, tables
 from benchmark.comparison.cases import CASES, select
 from benchmark.comparison.limits import Limits
 from benchmark.comparison.peers import OURS, PEERS, Peer, formats_of
 from benchmark.comparison.process import FailureError, Process
-from benchmark.comparison.runs import Outcome, Row, _batches
+from benchmark.comparison.runs import Options, Outcome, Row, Runner, _batches
 
 from support import forked_python
 
@@ -101,6 +101,27 @@ def test_not_applicable(tmp_path: Path) -> None:
         process.ask("hello", 10)
     assert not error.value.applicable
     process.close()
+
+
+def test_processes_without_a_case_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest first, no more than it takes, and none that is to be timed."""
+    python = _script(tmp_path, """while read line; do echo '{"ok": {"missing": [], "version": "1"}}'; done""")
+    options = Options(python, python, 1, 1, 10, time.monotonic() + 60, tmp_path)
+    sizes = {"torch": 3.0, "onednn": 2.0, "iree": 1.0, OURS: 5.0}
+    with Runner(options, ["torch", "onednn", "iree"], [1]) as runner:
+        processes = {name: process for (name, _), process in runner._processes.items()}
+        runner._loaded.add(processes[OURS])
+        alive = {name for name, process in processes.items() if process.ask("hello", 10)}
+        assert all(process.gib > 0 for process in processes.values())
+        named = {id(process): name for name, process in processes.items()}
+        monkeypatch.setattr(Process, "gib", property(lambda p: sizes.get(named.get(id(p), ""), 0.0)))
+        monkeypatch.setattr(Process, "close", lambda p: alive.discard(named.get(id(p), "")))
+        monkeypatch.setattr(runs, "_free_gib", lambda: 11.0 - sum(sizes[name] for name in alive))
+        assert runner._make_room(4.0) == 5.0
+        assert alive == {OURS, "iree"}
+        assert runner._make_room(100.0) == 6.0
+        assert alive == {OURS}
+        monkeypatch.undo()
 
 
 def _rows() -> list[Row]:

@@ -148,6 +148,8 @@ def test_options(options, expected, module):
         ("test-spy{count=}", "expected an integer for option 'count' of pass 'test-spy', got ''"),
         ("test-spy{scale=x}", "expected a number for option 'scale' of pass 'test-spy', got 'x'"),
         ("test-spy{flag=maybe}", "expected true or false for option 'flag' of pass 'test-spy', got 'maybe'"),
+        ("test-spy{flag=}", "expected true or false for option 'flag' of pass 'test-spy', got ''"),
+        ("test-spy{label}", "expected a string for option 'label' of pass 'test-spy', got no value"),
         ("test-spy{count=1 count=2}", "expected option 'count' of pass 'test-spy' once, got it again"),
         ("func.func(cse", "expected ')' for the '(' at column 10 of 'func.func(cse'"),
         ("cse)", "expected balanced brackets in a pipeline, got an extra ')' at column 4"),

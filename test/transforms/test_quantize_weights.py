@@ -43,12 +43,15 @@ def test_elements_are_off_by_no_more_than_the_report_says(options, bound, group)
     module = product()
     narrow = module.run(f"relax-quantize-weights{{{options}}}")
     (section,) = [s for s in narrow.report.sections if isinstance(s, QuantizedWeights)]
-    assert (section.bound, section.narrow[0].group) == (bound, group)
+    (entry,) = section.narrow
+    assert (section.bound, entry.group) == (bound, group)
     w, i = weight(0), np.array([0, 5])
+    scales = w.size // group * (4 if entry.scale == "f32" else 2)
+    assert (entry.before, entry.after) == (w.nbytes, w.size * entry.bits // 8 + scales)
     got, rows = rx.evaluate(narrow, "main", np.eye(SIZES[0], dtype=np.float32), i, weights={"w": w})
     largest = np.repeat(np.abs(w).reshape(SIZES[1], -1, group).max(2), group, 1)
     off = np.abs(got.T - w)
-    assert (off <= largest * bound * (1 + 1e-5) + LEAST[section.narrow[0].scale]).all()
+    assert (off <= largest * bound * (1 + 1e-5) + LEAST[entry.scale]).all()
     assert off[4:].max() > 0
     assert not off[0, :32].any()
     np.testing.assert_array_equal(rows, w[i])  # what is looked up stays as it is

@@ -68,6 +68,15 @@ class Process:
             raise FailureError(_one_line(answer["failed"]))
         return answer["ok"]
 
+    @property
+    def gib(self) -> float:
+        """Memory that the process has, without what it only maps."""
+        try:
+            pages = int(Path(f"/proc/{self._child.pid}/statm").read_text().split()[1]) if self._child else 0
+        except OSError:  # gone
+            return 0.0
+        return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 30)
+
     def close(self) -> None:
         """Ends the process."""
         if self._child is None:

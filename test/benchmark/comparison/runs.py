@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import statistics
 import time
@@ -19,6 +20,10 @@ __all__ = ["Options", "Outcome", "Row", "Runner"]
 
 #: GiB of weights that the peers of one batch may hold together.
 _BATCH_GIB = 8.0
+
+
+#: GiB that are free, beside those for weights, when torch computes its results.
+_ACTIVATIONS_GIB = 4.0
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,7 @@ class Runner:
         self._processes = {
             (p.name, t): Process(self._python(p), p.name, t, options.folder) for p in self._peers for t in threads
         }
+        self._loaded: set[Process] = set()
         self._meters = {t: Meter(t) for t in threads}
         self.versions: dict[str, str] = {}
         self._absent: dict[str, Outcome] = {}
@@ -144,6 +150,7 @@ class Runner:
         """One case, a row per number of threads. ``tell`` is told what is under way."""
         try:
             tell(f"{case.name}: torch's results, files")
+            self._make_room(3 * case.gib + _ACTIVATIONS_GIB)
             work = self._reference.ask("reference", 2 * self._options.patience, case=case.name, formats=self._formats(case))
             for threads in self._threads:
                 yield self._not_run(case, threads) if self._options.is_over else self._row(case, threads, work, tell)
@@ -195,11 +202,14 @@ class Runner:
         tell(f"{row.case.name}: {peer.name} builds")
         outcome = row.outcomes[peer.name] = Outcome()
         try:
-            _check_memory(row.case, peer)
+            needed = row.case.gib * (2 * peer.copies + 1)  # building takes about twice what it keeps
+            if (free := self._make_room(needed)) < needed:
+                raise FailureError(f"needs about {needed:.1f} GiB, {free:.1f} GiB are free")
             if (peer.name, row.case.name) in self._late:
                 raise FailureError(self._late[peer.name, row.case.name])
             process = self._processes[peer.name, row.threads]
             outcome.facts = process.ask("load", self._options.patience, case=row.case.name)
+            self._loaded.add(process)
         except FailureError as error:
             outcome.status, outcome.text = "failed" if error.applicable else "not applicable", str(error)
             if error.late and self._options.is_over:
@@ -243,12 +253,25 @@ class Runner:
             times[peer.name].clear()
 
     def _drop(self, row: Row, peers: list[Peer]) -> None:
-        for peer in peers:
+        for process in (self._processes[p.name, row.threads] for p in peers if p.name not in self._absent):
             try:
-                if peer.name not in self._absent:
-                    self._processes[peer.name, row.threads].ask("drop", 60)
+                process.ask("drop", 60)
             except FailureError:
-                self._processes[peer.name, row.threads].close()
+                process.close()
+            self._loaded.discard(process)
+
+    def _make_room(self, gib: float) -> float:
+        """Ends processes that have no case, the largest first, until so much memory is free: some never give any back.
+
+        Returns:
+            How many GiB are free then.
+        """
+        idle = [p for p in (self._reference, *self._processes.values()) if p not in self._loaded]
+        for process in sorted(idle, key=lambda p: p.gib, reverse=True):
+            if _free_gib() >= gib:
+                break
+            process.close()
+        return _free_gib()
 
 
 def _batches(case: Case, ours: Peer, others: list[Peer]) -> list[list[Peer]]:
@@ -261,13 +284,10 @@ def _batches(case: Case, ours: Peer, others: list[Peer]) -> list[list[Peer]]:
     return batches
 
 
-def _check_memory(case: Case, peer: Peer) -> None:
-    """Raises FailureError when the peer could not build the case in what is free; building takes about twice what it keeps."""
-    needed = case.gib * (2 * peer.copies + 1)
+def _free_gib() -> float:
+    """What programs may still take; without end where the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
-        return
-    free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / (1 << 20)
-    if free < needed:
-        raise FailureError(f"needs about {needed:.1f} GiB, {free:.1f} GiB are free")
+        return math.inf
+    return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / (1 << 20)
