@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from ..compiler import KernelStore
 from ..target import Target
 from ..worker_process import WorkerDeathError, WorkerProcess, WorkerProcesses
 from . import llvm_worker
-from .llvm_units import MAIN, Unit, units_of
+from .llvm_units import MAIN, Unit, has_loop, units_of
 from .llvm_worker import Machine, Units
 
 __all__ = ["ObjectCode", "UnitQueue", "assembly", "object_code", "safe_text", "start_processes"]
@@ -91,11 +91,15 @@ def object_code(
     try:
         own = Units(_machine(target))
         main, *kernels = units_of(safe_text(text, target))
-        units = [replace(main, text=str(own.with_known_arguments(main.text))), *kernels]
         keys = {u.name: _key(u, target) for u in kernels if store is not None and not set(u.functions) <= set(elsewhere)}
         found = {name: code for name, key in keys.items() if store is not None and (code := store.get(key))}
         queue = early or UnitQueue(target)
-        queue.add({u.name: u.text for u in units if u.name not in found})
+        queue.add({u.name: u.text for u in kernels if u.name not in found})
+        calls = str(own.with_known_arguments(main.text))
+        if has_loop(calls):
+            queue.add({MAIN: calls})
+        else:
+            found[MAIN] = own.object_of_calls(calls)
         made = queue.compiled(own)
         if store is not None:
             for name in made.keys() & keys.keys():
@@ -110,8 +114,8 @@ def assembly(text: str, target: Target) -> str:
     """The same code to read."""
     try:
         own = Units(_machine(target))
-        module = own.with_known_arguments(safe_text(text, target))
-        return own.machine.emit_assembly(own.optimised(str(module)))
+        called = str(own.with_known_arguments(safe_text(text, target)))
+        return own.machine.emit_assembly(own.optimised(called))
     except RuntimeError as error:
         raise RelaxError(f"LLVM cannot compile for {target.triple}: {error}") from None
 

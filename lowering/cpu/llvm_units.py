@@ -1,4 +1,4 @@
-"""The text of an LLVM module as units that are compiled apart: kernels, each alone, and all that calls them.
+"""The text of an LLVM module as units that are compiled apart: kernels and loops, each alone, and all that calls them.
 
 A kernel has one text in every module: it is called by a digest of it, its constants without names, attributes and metadata are
 counted from 0, and what it calls is declared by name. So one that was compiled for a model is there for the next.
@@ -11,8 +11,9 @@ import re
 from collections import deque
 from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 
-__all__ = ["MAIN", "Unit", "units_of"]
+__all__ = ["MAIN", "Unit", "has_loop", "units_of"]
 
 #: The name of the unit that has the functions which are called from outside.
 MAIN = "main"
@@ -29,6 +30,9 @@ _TYPE = re.compile(r"%([A-Za-z][\w.]*)")
 # Bytes of a constant, which mean nothing here: a GPU's code, for one, has what looks like names and numbers.
 _BYTES = re.compile(r' c("[^"]*")')
 
+# Where a function begins; where one of its blocks does; where one is branched to.
+_BRANCH = re.compile(r"^(define )|^([\w.$-]+):|label %([\w.$-]+)", re.M)
+
 # Translation calls the regions that threads share after their function.
 _REGION = "..omp_par"
 _DIGITS = 32
@@ -39,7 +43,7 @@ class Unit:
     """A part of a module.
 
     Attributes:
-        name: :data:`MAIN`, or the symbol of its kernel, which says what is in ``text``.
+        name: :data:`MAIN`, or the symbol of its kernel, or its loop, which says what is in ``text``.
         text: LLVM IR, complete.
         functions: of a kernel, how the module calls it; several where it has equal ones.
     """
@@ -95,7 +99,7 @@ class _Module:
         self._other = [line for line in rest if not line.startswith(known)]
 
     def kernels(self) -> dict[str, list[str]]:
-        """The functions that need none of the others but their own regions, with these."""
+        """The functions that need none of the others but their own regions, with these; regions of other functions alone."""
         if self._other:
             return {}
         regions: dict[str, list[str]] = {}
@@ -105,7 +109,13 @@ class _Module:
         for name, text in (*self.definitions.items(), *self._constants.items()):
             for used in _names(text):
                 users.setdefault(used, set()).add(name)
-        return {root: own for root, own in regions.items() if self._is_apart(root, own, users)}
+        found: dict[str, list[str]] = {}
+        for root, own in regions.items():
+            if self._is_apart(root, own, users):
+                found[root] = own
+            else:
+                found |= {n: [n] for n in own if n != root and self._is_apart(n, [n], users)}
+        return found
 
     def _is_apart(self, root: str, own: list[str], users: Mapping[str, set[str]]) -> bool:
         if root not in own or not all(self.definitions[n].startswith("define internal ") for n in own):
@@ -158,6 +168,26 @@ class _Module:
         lines += [f"!{new} = {_METADATA.sub(lambda m: '!' + nodes[m[1]], self._metadata[old])}" for old, new in nodes.items()]
         body = _ATTRIBUTES.sub(lambda m: " #" + attributes[m[1]], body)
         return "\n".join([_METADATA.sub(lambda m: "!" + nodes[m[1]], body), *lines, ""])
+
+
+def has_loop(text: str) -> bool:
+    """Whether a function of a module, as LLVM prints it, comes to one of its blocks again."""
+    graphs: list[dict[str, set[str]]] = []
+    block = set[str]()
+    for begin, label, target in _BRANCH.findall(text):
+        if begin:
+            block = set()
+            graphs.append({begin: block})
+        elif label:
+            block = graphs[-1].setdefault(label, set())
+        else:
+            block.add(target)
+    try:
+        for graph in graphs:
+            TopologicalSorter(graph).prepare()
+    except CycleError:
+        return True
+    return False
 
 
 def _kernel_unit(module: _Module, root: str, functions: list[str]) -> Unit:

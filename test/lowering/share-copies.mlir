@@ -43,5 +43,46 @@ func.func @places(%a: memref<4x1xi8, strided<[8, 1], offset: 2>>, %b: memref<4x1
   return
 }
 
+// One number written everywhere is one kernel for buffers of all sizes; parts of buffers have kernels of their own.
+// CHECK-LABEL: func.func @fills(
+// CHECK: %[[ALL:.*]] = memref.collapse_shape %arg0 {{\[\[}}0, 1]] : memref<4x8xf32> into memref<32xf32>
+// CHECK: memref.cast %[[ALL]] : memref<32xf32> to memref<?xf32>
+// CHECK: call @[[FILL:fill_[0-9]]](
+// CHECK: memref.cast %arg1 : memref<5xf32> to memref<?xf32>
+// CHECK: call @[[FILL]](
+// CHECK: call @[[PART:fill_[0-9]]](%arg2)
+// CHECK: call @[[ONES:fill_[0-9]]](
+// CHECK: linalg.generic {{.*}} ins(%arg3 : f32)
+func.func @fills(%a: memref<4x8xf32>, %b: memref<5xf32>, %c: memref<4x8xf32, strided<[16, 1]>>, %d: f32) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%zero : f32) outs(%a : memref<4x8xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i) -> ()>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%zero : f32) outs(%b : memref<5xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%zero : f32) outs(%c : memref<4x8xf32, strided<[16, 1]>>) {
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%one : f32) outs(%a : memref<4x8xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%d : f32) outs(%a : memref<4x8xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  }
+  return
+}
+
 // CHECK: func.func private @copy_0(%{{.*}}: memref<32xf32>, %{{.*}}: memref<32xf32>) attributes {relax.kernel}
 // CHECK-NEXT: memref.copy

@@ -334,10 +334,10 @@ def test_a_kernel_of_another_module_is_not_compiled_again(directory, monkeypatch
     monkeypatch.setattr(llvm_worker.Units, "object", lambda self, text: (compiled.append(text), whole(self, text))[1])
     rx.compile(two_products(8))
     first = compiled.copy()
-    assert len(files(directory, "kernels")) == len(first) - 1
+    assert len(files(directory, "kernels")) == len(first)
     executable = rx.compile(two_products(40))
     second = compiled[len(first) :]
-    assert 1 < len(second) < len(first)
+    assert 0 < len(second) < len(first)
     assert not set(first) & set(second)
     x, y, z = (np.random.default_rng(0).standard_normal(s).astype(np.float32) for s in ((3, 40), (40, 16), (16, 24)))
     np.testing.assert_allclose(executable(x, y, z), x @ y @ z, rtol=1e-4)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ....dialect.bindings import func, ir, passmanager
 from ....dialect.errors import from_mlir_error
 
-__all__ = ["as_generic", "linalg_operations"]
+__all__ = ["as_generic", "copy", "linalg_operations"]
 
 
 def as_generic(module: ir.Operation, chosen: Sequence[func.FuncOp]) -> list[func.FuncOp]:
@@ -48,24 +48,23 @@ def _is_copy_or_linalg(name: str) -> bool:
 
 
 def _copy_to_generic(at: ir.Operation) -> None:
-    source, destination = at.operands
-    rank = ir.MemRefType(source.type).rank
-    context = at.context
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank, context))
-    attributes = {
-        "indexing_maps": ir.ArrayAttr.get([identity, identity], context),
-        "iterator_types": ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>", context)] * rank, context),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1], context),
-    }
-    generic = ir.Operation.create(
-        "linalg.generic",
-        operands=[source, destination],
-        attributes=attributes,
-        regions=1,
-        loc=at.location,
-        ip=ir.InsertionPoint(at),
-    )
-    kinds = [ir.MemRefType(v.type).element_type for v in (source, destination)]
-    block = generic.regions[0].blocks.append(*kinds, arg_locs=[at.location] * 2)
-    ir.Operation.create("linalg.yield", operands=[block.arguments[0]], loc=at.location, ip=ir.InsertionPoint(block))
+    with ir.InsertionPoint(at), at.location:
+        copy(*at.operands)
     at.erase()
+
+
+def copy(source: ir.Value, destination: ir.Value) -> None:
+    """A ``linalg.generic`` that writes a buffer, or a number to every element, to a buffer; where ops are created now."""
+    rank = ir.MemRefType(destination.type).rank
+    is_buffer = isinstance(source.type, ir.MemRefType)
+    identity = ir.AffineMap.get_identity(rank)
+    maps = [identity if is_buffer else ir.AffineMap.get(rank, 0, []), identity]
+    attributes = {
+        "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps]),
+        "iterator_types": ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>")] * rank),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
+    }
+    generic = ir.Operation.create("linalg.generic", operands=[source, destination], attributes=attributes, regions=1)
+    kinds = [ir.MemRefType(v.type).element_type if isinstance(v.type, ir.MemRefType) else v.type for v in (source, destination)]
+    block = generic.regions[0].blocks.append(*kinds, arg_locs=[generic.location] * 2)
+    ir.Operation.create("linalg.yield", operands=[block.arguments[0]], ip=ir.InsertionPoint(block))

@@ -12,7 +12,7 @@ import pytest
 from relaxir import RelaxError
 from relaxir.lowering.archive import members
 from relaxir.lowering.cpu import codegen
-from relaxir.lowering.cpu.llvm_units import MAIN, Unit, units_of
+from relaxir.lowering.cpu.llvm_units import MAIN, Unit, has_loop, units_of
 from relaxir.lowering.target import Target
 from relaxir.lowering.worker_process import WorkerDeathError
 from relaxir.runtime.library import Library
@@ -112,6 +112,54 @@ def test_equal_kernels_are_one() -> None:
     main = units_of(text)[0].text
     assert main.count(f"call i64 @{kernel.name}(") == 2
     assert main.count(f"@{kernel.name}(i64") - 2 == 1  # declared once
+
+
+def test_the_loops_of_what_is_no_kernel_are_units() -> None:
+    """Threads run them by their address; one that needs its module's functions stays there."""
+    fork = "declare void @fork(ptr)\n"
+    text = "".join(
+        f"define internal void @entry..omp_par{n}(ptr %p) {{\n {line}\n ret void\n}}\n"
+        for n, line in (("", "store i64 1, ptr %p"), (".1", "store i64 2, ptr %p"), (".2", "call void @other(ptr %p)"))
+    )
+    calls = "".join(f" call void @fork(ptr @entry..omp_par{n})\n" for n in ("", ".1", ".2"))
+    entry = f"define void @entry() {{\n{calls} ret void\n}}\ndefine void @other(ptr %p) {{\n ret void\n}}\n"
+    module_ = str(llvm.parse_assembly(fork + text + entry, llvm.create_context()))
+    found = kernels(module_)
+    assert {u.functions for u in found.values()} == {("entry..omp_par",), ("entry..omp_par.1",)}
+    main = units_of(module_)[0].text
+    assert "define internal void @entry..omp_par.2(" in main
+    assert all(f"call void @fork(ptr @{name})" in main for name in found)
+
+
+LOOP = """define i64 @f(i64 %n) {
+  br label %again
+again:
+  %i = phi i64 [ 0, %0 ], [ %j, %again ]
+  %j = add i64 %i, 1
+  %c = icmp slt i64 %j, %n
+  br i1 %c, label %again, label %end
+end:
+  ret i64 %j
+}
+"""
+BRANCHES = """define i64 @f(i64 %n) {
+  %c = icmp slt i64 0, %n
+  br i1 %c, label %later, label %end
+end:
+  ret i64 %n
+later:
+  br label %end
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    (BRANCHES, False), (LOOP, True), (BRANCHES + LOOP.replace("@f", "@g"), True),
+    (LOOP.replace("label %again, label %end", "label %end, label %end"), False),
+    (BRANCHES + BRANCHES.replace("@f", "@g").replace("br label %end", "br label %later"), True),
+])  # fmt: skip
+def test_loops_are_found(text: str, found: bool) -> None:
+    assert has_loop(str(llvm.parse_assembly(text, llvm.create_context()))) == found
 
 
 def test_what_calls_a_kernel_of_another_module_is_no_kernel() -> None:
