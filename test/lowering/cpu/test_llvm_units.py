@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import traceback
 
 import llvmlite.binding as llvm
 import pytest
 
 from relaxir import RelaxError
 from relaxir.lowering.archive import members
-from relaxir.lowering.cpu import codegen
+from relaxir.lowering.cpu import codegen, llvm_worker
 from relaxir.lowering.cpu.llvm_units import MAIN, Unit, has_loop, units_of
 from relaxir.lowering.target import Target
 from relaxir.lowering.worker_process import WorkerDeathError
@@ -277,3 +278,20 @@ def test_bytes_of_constants_stay_what_they_are() -> None:
     (unit,) = units_of(text)
     assert bytes_ in unit.text
     assert "@count =" not in unit.text
+
+
+@pytest.mark.parametrize("function", ["object_of_calls", "object"])
+def test_an_error_that_is_kept_keeps_no_module(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python may end a module's context before the module, where both are in a cycle; LLVM then ends the process."""
+
+    def refuse(self: llvm_worker.Units, text: str) -> bytes:
+        raise RuntimeError("refused")
+
+    monkeypatch.setattr(llvm_worker.Units, function, refuse)
+    target = Target.host()
+    with pytest.raises(RelaxError, match="refused") as caught:
+        codegen.object_code(BRANCHES if function == "object_of_calls" else LOOP, target, early=codegen.UnitQueue(target, 0))
+    frames = [frame for frame, _ in traceback.walk_tb(caught.value.__context__.__traceback__)]
+    held = [value for frame in frames for value in frame.f_locals.values()]
+    assert len(frames) > 1
+    assert not any(isinstance(value, llvm.ModuleRef) for value in held)
