@@ -23,7 +23,8 @@ class Pass(ABC):
         dialects: upstream dialects that it makes ops of, beside those that contexts have (:mod:`relaxir.dialect.context`).
         keeps_work: whether the work of what it leaves can be compared with what there was before, in reports.
         rounding: what floats that functions return may be off by behind it, relative to the largest one; infinity for a pass
-            that rounds to few integers, each of which is as exact as :mod:`relaxir.debugging.stated_errors` says.
+            that rounds to few integers, each of which is as exact as :mod:`relaxir.debugging.stated_errors` says. A pass that
+            does so with some options alone says less in :attr:`stated_rounding`.
     """
 
     name: ClassVar[str]
@@ -31,6 +32,11 @@ class Pass(ABC):
     dialects: ClassVar[tuple[str, ...]] = ()
     keeps_work: ClassVar[bool] = True
     rounding: ClassVar[float] = 0.0
+
+    @property
+    def stated_rounding(self) -> float:
+        """:attr:`rounding`, with these options."""
+        return self.rounding
 
     @abstractmethod
     def run(self, op: ir.Operation) -> None:

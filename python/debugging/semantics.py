@@ -18,6 +18,7 @@ from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
 from ..dialect.functions import find_function, functions, name_of
 from ..dialect.ops import QuantizedMatMul
+from ..dialect.passes.options import parse_options
 from ..dialect.passes.pipeline_text import Element, parse_pipeline
 from ..dialect.passes.registry import registered_pass
 from ..dialect.reference.interpreter import op_without_meaning
@@ -166,7 +167,7 @@ def _beyond(module: ir.Operation) -> str:
 
 
 def stated_rounding(pipeline: str) -> float:
-    """What the passes of a pipeline, nested ones too, state as :attr:`..dialect.passes.base.Pass.rounding`, the largest."""
+    """The largest :attr:`..dialect.passes.base.Pass.stated_rounding` of the passes of a pipeline, nested ones too."""
     return max((_rounding(e) for e in parse_pipeline(pipeline)), default=0.0)
 
 
@@ -174,7 +175,7 @@ def _rounding(element: Element) -> float:
     if element.nested is not None:
         return max(map(_rounding, element.nested), default=0.0)
     found = registered_pass(element.name)
-    return found.rounding if found is not None else 0.0
+    return parse_options(found, element.options).stated_rounding if found is not None else 0.0
 
 
 class _RoundsMoreError(Exception):

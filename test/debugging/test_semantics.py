@@ -16,6 +16,7 @@ from relaxir.dialect.ops import Dequantize, Negative, Quantize
 from relaxir.dialect.passes import manager
 from relaxir.dialect.passes import registry as pass_registry
 from relaxir.dialect.passes.base import Pass
+from relaxir.dialect.transforms.precision import exact_rows
 from relaxir.dialect.traversal import nested_operations
 from relaxir.tools import relax_opt
 
@@ -30,7 +31,7 @@ func.func @main(%x: tensor<?x8xf32, {sym = ["n"]}> {relax.name = "x"}, %w: tenso
 #: What everything that rounds to integers, or to a narrower float, may be run with.
 LOSSY = (
     "relax-quantize-weights{bits=4 group=4 scale=f16},relax-lift-transform-params",
-    "relax-quantize-weights,relax-pack-weights{tile=8},relax-quantize-activations{rows=4 unsigned=true}",
+    "relax-quantize-weights,relax-pack-weights{tile=8},relax-sink-growth,relax-quantize-activations{rows=4 unsigned=true}",
     "relax-to-mixed-precision,relax-quantize-weights{bits=4}",
     "relax-fold-batch-norm,func.func(relax-canonicalize,cse)",
 )
@@ -111,6 +112,27 @@ def test_pass_is_named(pipeline: str, culprit: str, told: str):
 @pytest.mark.parametrize("pipeline", LOSSY)
 def test_lossy_passes_keep_to_what_they_state(pipeline: str):
     assert str(rx.Module.parse(MODEL).run(pipeline, verify_semantics=True)) == str(rx.Module.parse(MODEL).run(pipeline))
+
+
+#: What makes one row of floats several of integers, right to the rounding of f32.
+EXACT = """relax-quantize-weights{bits=4 group=8 scale=f16},relax-pack-weights{tile=8},relax-sink-growth,
+    relax-quantize-activations{rows=4 unsigned=true floats=false exact=true}"""
+
+
+def _of_one_row(dtype: str) -> rx.Module:
+    text = MODEL.replace('?x8xf32, {sym = ["n"]}', "1x8xf32").replace('?x4xf32, {sym = ["n"]}', "1x4xf32")
+    return rx.Module.parse(text.replace("xf32", f"x{dtype}"))
+
+
+@pytest.mark.parametrize(("dtype", "rows"), [("f32", 3), ("bf16", 2)])
+def test_rows_of_integers_that_say_all_of_a_row_of_floats(dtype: str, rows: int):
+    assert f"tensor<{rows}x8xi8>" in str(_of_one_row(dtype).run(EXACT, verify_semantics=True))
+
+
+def test_rows_of_integers_that_do_not(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(exact_rows, "_ROWS", {32: 1})
+    with pytest.raises(rx.RelaxError, match=r"'relax-quantize-activations.*' changed the meaning of @main"):
+        _of_one_row("f32").run(EXACT, verify_semantics=True)
 
 
 def test_what_is_beyond_the_reference_semantics_is_told():
