@@ -138,12 +138,15 @@ def greedily(op: ir.Operation | ir.OpView, patterns: Patterns, budget: int, what
     Args:
         op: what is rewritten; ops inside of it are.
         patterns: what is tried.
-        budget: how many rewrites one of the driver's ten sweeps may do.
+        budget: how many rewrites one of the driver's ten sweeps may do, at least 1.
         what: what the patterns do, for the error.
 
     Raises:
         RelaxError: the sweeps were not enough.
+        ValueError: the budget is less than 1; to the driver, -1 is no limit.
     """
+    if budget < 1:
+        raise ValueError(f"expected a budget of at least 1 rewrite, got {budget}")
     rewriter = Rewriter()
     frozen, run = _frozen("greedy", patterns, rewriter)
     try:

@@ -130,6 +130,12 @@ def test_greedy_patterns_that_undo_each_other_are_an_error(module):
         greedily(module.operation, [(Abs, other)], 9, "endless work")
 
 
+@pytest.mark.parametrize("budget", [0, -1])
+def test_a_greedy_driver_has_a_budget(module, budget):
+    with pytest.raises(ValueError, match=f"expected a budget of at least 1 rewrite, got {budget}"):
+        greedily(module.operation, [], budget, "nothing")
+
+
 def test_an_error_in_a_pattern_comes_through(module):
     def fails(op: Abs, rewriter: Rewriter) -> bool:
         raise RelaxError("expected nothing")
