@@ -60,7 +60,7 @@ def fuzz(
     """Runs generators until time is up, at most ``jobs`` of them at once; each find is told when it is made."""
     tallies = {g.name: Tally(g.name, first_seed, first_seed) for g in generators}
     for generator in generators:
-        generator.check  # noqa: B018 (imports it here, once, and not in each worker)
+        generator.load()  # here, once, and not in each worker
     end, turn, running = time.monotonic() + seconds, 0, dict[Worker, Generator]()
     slice_seconds = min(SLICE_SECONDS, seconds / len(generators))
     with selectors.DefaultSelector() as ready:

@@ -4,7 +4,8 @@
 documented reason for which the input is refused; whatever it raises is a find. A module that also has ``text(seed)``, the
 module that the input is, and ``check_text(text)``, what ``check`` does with it, has its finds reduced; where the seed says more
 than the text, it is ``check_seeded(text, seed)``. A generator of graphs runs them where :mod:`fuzzing.targets` says, and is
-there once more for each kind of GPU, as ``shapes-sm_80``.
+there once more for each kind of GPU, as ``shapes-sm_80``, and for all CPUs, as ``shapes-cpus``: there each graph has as many
+seeds in a row as there are CPUs.
 """
 
 from __future__ import annotations
@@ -12,13 +13,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ParamSpec
+from typing import Any
 
-from fuzzing.targets import CPU, GPUS, compiling_for
+from fuzzing.targets import CPU, CPUS, GPUS, compiling_for
 
 __all__ = ["GENERATORS", "Generator"]
-
-_Taken = ParamSpec("_Taken")
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,8 @@ class Generator:
         budget: how many seeds, from 0 on, ``make test`` runs: about two seconds of them; none where another package is needed.
         seconds: of the processor's time that one seed may take before it counts as hung.
         gpu_budget: the same as ``budget``, of a generator of graphs on each kind of GPU; None of others.
-        target: what graphs are compiled for.
+        draws_cpus: whether its seeds say the CPU, too.
+        targets: what graphs are compiled for.
     """
 
     name: str
@@ -39,41 +39,49 @@ class Generator:
     budget: int
     seconds: int = 60
     gpu_budget: int | None = None
-    target: str = CPU
+    draws_cpus: bool = False
+    targets: tuple[str, ...] = (CPU,)
 
-    @property
-    def check(self) -> Callable[[int], str | None]:
-        """What runs one seed."""
-        return self._there(self._module.check)
+    def check(self, seed: int) -> str | None:
+        """Runs one seed."""
+        graph, target = self._parts(seed)
+        with compiling_for(target):
+            return self._module.check(graph)
 
     @property
     def text(self) -> Callable[[int], str] | None:
         """The MLIR text of a seed, if the generator makes modules."""
-        return getattr(self._module, "text", None)
+        made: Callable[[int], str] | None = getattr(self._module, "text", None)
+        return made and (lambda seed: made(self._parts(seed)[0]))
 
-    @property
-    def check_text(self) -> Callable[[str, int], str | None]:
+    def check_text(self, text: str, seed: int) -> str | None:
         """What ``check`` does with the text of a seed, and the seed."""
-        module = self._module
-        return self._there(getattr(module, "check_seeded", lambda text, seed: module.check_text(text)))
+        graph, target = self._parts(seed)
+        with compiling_for(target):
+            if hasattr(self._module, "check_seeded"):
+                return self._module.check_seeded(text, graph)
+            return self._module.check_text(text)
 
-    def on_gpus(self) -> Iterator[Generator]:
-        """The same on each kind of GPU."""
-        if self.gpu_budget is not None:
-            for target in GPUS:
-                name = f"{self.name}-{target.partition(':')[2]}"
-                yield replace(self, name=name, budget=self.gpu_budget, seconds=4 * self.seconds, target=target)
+    def elsewhere(self) -> Iterator[Generator]:
+        """The same on each kind of GPU, and on all CPUs, if it is a generator of graphs."""
+        if self.gpu_budget is None:
+            return
+        for target in GPUS:
+            name = f"{self.name}-{target.partition(':')[2]}"
+            yield replace(self, name=name, budget=self.gpu_budget, seconds=4 * self.seconds, targets=(target,))
+        if not self.draws_cpus:
+            # Graphs for a GPU are drawn in tests for what they take; on any CPU they take as long as on this one.
+            budget = len(CPUS) if self.gpu_budget else 0
+            yield replace(self, name=f"{self.name}-cpus", budget=budget, targets=CPUS)
 
-    def _there(self, function: Callable[_Taken, str | None]) -> Callable[_Taken, str | None]:
-        """A function whose modules are compiled for the target."""
-        if self.target == CPU:
-            return function
+    def load(self) -> None:
+        """Imports its module."""
+        importlib.import_module(self.module)
 
-        def check(*arguments: _Taken.args, **named: _Taken.kwargs) -> str | None:
-            with compiling_for(self.target):
-                return function(*arguments, **named)
-
-        return check
+    def _parts(self, seed: int) -> tuple[int, str]:
+        """The seed of the graph, and what it is compiled for."""
+        graph, target = divmod(seed, len(self.targets))
+        return graph, self.targets[target]
 
     @property
     def _module(self) -> Any:
@@ -99,10 +107,10 @@ _ON_CPUS = (
     Generator("gguf", "fuzzing.mutated_gguf", budget=100),
     Generator("kills", "fuzzing.killed_preparations", budget=6),
     Generator("sizes", "fuzzing.size_variants", budget=8, gpu_budget=1),
-    Generator("numbers", "fuzzing.elementwise_numbers", budget=2, gpu_budget=0),
+    Generator("numbers", "fuzzing.elementwise_numbers", budget=2, gpu_budget=0, draws_cpus=True),
     Generator("vectors", "fuzzing.vector_bodies", budget=6),
     Generator("kernels", "fuzzing.device_kernels", budget=2, gpu_budget=2),
     Generator("scalars", "fuzzing.device_scalars", budget=12),
 )
 
-GENERATORS = {g.name: g for each in _ON_CPUS for g in (each, *each.on_gpus())}
+GENERATORS = {g.name: g for each in _ON_CPUS for g in (each, *each.elsewhere())}

@@ -8,14 +8,16 @@ import signal
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
 from fuzzing import __main__ as command
-from fuzzing import reduction
+from fuzzing import reduction, targets
 from fuzzing.driver import Tally, fuzz
 from fuzzing.generators import GENERATORS, Generator
 from fuzzing.worker import MEMORY, Outcome, outcomes
+from relaxir.lowering.target import TARGETS
 
 
 def made_up(seed: int) -> str | None:
@@ -110,6 +112,16 @@ def test_seeds_may_map_as_much_whatever_the_parent_has() -> None:
 
     with mmap.mmap(-1, MEMORY, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ):
         assert [o.kind for o in outcomes(check, [0, 1], seconds=10)] == ["equal", "mismatch"]
+
+
+def test_each_graph_meets_all_cpus_on_seeds_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    met = list[tuple[Any, str]]()
+    sys.modules["made_up"].check = targets.compiled  # type: ignore[attr-defined]
+    monkeypatch.setattr(targets, "compile_for", lambda module, name, checked: met.append((module, name)))
+    (everywhere,) = (g for g in Generator("made-up", "made_up", 1, gpu_budget=1).elsewhere() if g.name == "made-up-cpus")
+    for seed in range(2 * everywhere.budget):
+        everywhere.check(seed)
+    assert met == [(graph, name) for graph in (0, 1) for name in TARGETS]
 
 
 @pytest.mark.usefixtures("finds")

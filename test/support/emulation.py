@@ -24,12 +24,12 @@ def runs_natively(target: Target) -> bool:
     return target.triple == host.triple and {f for f in target.features.split(",") if f} <= set(host.features.split(","))
 
 
-def compile_for(module: rx.Module, name: str, passes: str | None = None) -> Executable:
+def compile_for(module: rx.Module, name: str, passes: str | None = None, checked: bool = False) -> Executable:
     """An executable of the code that ``cpu:<name>`` gets, emulated where this machine lacks its instructions."""
     target = target_named(f"cpu:{name}")
     if runs_natively(target):
-        return rx.compile(module, f"cpu:{name}", pipeline=passes, cache=False)
-    return executable_of(lowered(module, target, passes), emulated, Target.host())
+        return rx.compile(module, f"cpu:{name}", pipeline=passes, cache=False, checked=checked)
+    return executable_of(lowered(module, target, passes, checked=checked), emulated, Target.host())
 
 
 def generated(module: rx.Module, name: str, passes: str | None = None) -> str:
