@@ -10,6 +10,7 @@ import pytest
 import relaxir as rx
 from relaxir.dialect.dtypes import numpy_dtype
 from support.emulation import compile_for
+from support.small_parts import small_parts
 
 TOLERANCE = {"f64": 1e-13, "f32": 1e-5, "bf16": 2e-2, "f16": 2e-3}
 
@@ -101,6 +102,12 @@ def check(convolutions: list[Convolution], dtype: str, target: str | None = None
 
 def test_packed_and_depthwise_convolutions() -> None:
     check(CONVOLUTIONS, "f32")
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_parts_of_few_rows(rows: int) -> None:
+    with small_parts(rows):
+        check(CONVOLUTIONS, "f32")
 
 
 @pytest.mark.parametrize("dtype", ["f64", "bf16", "f16"])

@@ -17,6 +17,7 @@ import numpy as np
 import relaxir as rx
 from fuzzing.targets import compiled
 from relaxir.building.value import Value
+from support.small_parts import small_parts
 
 __all__ = ["check"]
 
@@ -110,7 +111,8 @@ def check(seed: int) -> None:
         maker.b.output(**{f"y{i}": v for i, v in enumerate(values)})
     module = maker.b.build()
     wanted = rx.evaluate(module, "main", *maker.inputs, weights=maker.weights)
-    executable = compiled(module)
+    with small_parts(maker.rng.choice((1, 8, 64))):
+        executable = compiled(module)
     if maker.weights:
         executable.bind(executable.prepare(maker.weights))
     found = executable(*maker.inputs)

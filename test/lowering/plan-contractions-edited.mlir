@@ -26,3 +26,24 @@ func.func @edited(%a: memref<1x64xf32>, %b: memref<2x64x16xf32>, %c: memref<1x32
   }
   return
 }
+
+// Twelve tiles of one row in four parts of three, each by both panels: eight units.
+// CHECK-LABEL: @parts(
+// CHECK: scf.for %[[UNIT:.*]] = %c0 to %c8 step %c1
+// CHECK: %[[PART:.*]] = arith.divui %[[UNIT]], %c2
+// CHECK: arith.muli %[[PART]], %c12
+// CHECK-NEXT: arith.divui {{.*}}, %c4
+// CHECK: scf.for {{.*}} step %c1
+// CHECK: scf.for {{.*}} step %c2
+// CHECK: vector.fma
+func.func @parts(%a: memref<12x64xf32>, %b: memref<2x64x16xf32>, %c: memref<12x32xf32>) {
+  linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction, relax.plan = "tile=1x2x8 sums=fma accumulators=2 unroll=2 parts=3:1:2048"}
+      ins(%a, %b : memref<12x64xf32>, memref<2x64x16xf32>) outs(%c : memref<12x32xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %p = arith.mulf %u, %v : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}

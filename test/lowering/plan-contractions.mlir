@@ -50,6 +50,23 @@ func.func @row(%a: memref<1x512xf32>, %b: memref<32x512x32xbf16>, %c: memref<1x1
   return
 }
 
+// Many rows, whose number only calls say, go through all columns in parts.
+// CHECK-LABEL: @many(
+// CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 parts=64:16384:131072 threads=parts"
+// AVX2-LABEL: @many(
+// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 parts=64:16384:131072"
+func.func @many(%a: memref<?x64xf32>, %b: memref<8x64x32xf32>, %c: memref<?x256xf32>) {
+  linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
+      ins(%a, %b : memref<?x64xf32>, memref<8x64x32xf32>) outs(%c : memref<?x256xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %p = arith.mulf %u, %v : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
 // What is no sum of products gets no plan.
 // CHECK-LABEL: @other(
 // CHECK-NOT: relax.plan

@@ -64,14 +64,19 @@ class Emitter(OperationBuilder):
             return self._once("arith.muli", a, b)
         if x is None or not factor:
             return self.number(more * factor)
-        return self._plus(x if factor == 1 else self._once("arith.muli", x, self.number(factor)), more * factor)
+        return self._plus(x if factor == 1 else self._scaled(x, factor), more * factor)
+
+    def _scaled(self, value: ir.Value, factor: int) -> ir.Value:
+        product = self._once("arith.muli", value, self.number(factor))
+        self._divisors[product] = abs(factor) * self.divisor(value)
+        return product
 
     def split(self, value: ir.Value) -> tuple[ir.Value | None, int]:
         """An index as what is known at run time only, and a constant."""
         return self._sums.get(value, (value, 0))
 
     def divisor(self, value: ir.Value) -> int:
-        """What is known to divide an index: of a loop's variable its step, if the loop begins at a multiple of it."""
+        """What is known to divide an index: of a loop's variable its step, if it begins at a multiple; a factor."""
         return self._divisors.get(value, 1)
 
     def opaque(self, value: ir.Value) -> ir.Value:

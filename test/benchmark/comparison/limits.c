@@ -1,6 +1,11 @@
 // What one core and the memory can do: multiply-adds from registers, of f32 and of what products of narrower numbers are summed
 // by, and bytes read from memory.
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stddef.h>
+#include <time.h>
 #if defined(__AVX512BF16__) || defined(__AVX512VNNI__)
 #include <immintrin.h>
 #endif
@@ -65,6 +70,55 @@ float dot_int8(size_t rounds, float seed) {
 #endif
 
 int lanes(void) { return sizeof(vec) / sizeof(float); }
+
+#ifdef __linux__
+#define TRIPS 20000
+
+static _Alignas(128) atomic_int ball;
+
+static void stay_on(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+static void wait_for(int value) {
+    while (atomic_load_explicit(&ball, memory_order_acquire) != value) {}
+}
+
+static void *answer(void *cpu) {
+    stay_on(*(int *)cpu);
+    for (int i = 0; i < TRIPS; i++) {
+        wait_for(2 * i + 1);
+        atomic_store_explicit(&ball, 2 * i + 2, memory_order_release);
+    }
+    return NULL;
+}
+
+static void *ask(void *cpu) {
+    stay_on(*(int *)cpu);
+    for (int i = 0; i < TRIPS; i++) {
+        atomic_store_explicit(&ball, 2 * i + 1, memory_order_release);
+        wait_for(2 * i + 2);
+    }
+    return NULL;
+}
+
+// Seconds that a line takes from one processor to another and back: what they share decides it, a cache or less.
+double round_trip(int first, int second) {
+    struct timespec begin, end;
+    pthread_t threads[2];
+    atomic_store(&ball, 0);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    pthread_create(&threads[0], NULL, ask, &first);
+    pthread_create(&threads[1], NULL, answer, &second);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    return ((end.tv_sec - begin.tv_sec) + 1e-9 * (end.tv_nsec - begin.tv_nsec)) / TRIPS;
+}
+#endif
 
 // Sums memory in four streams, as a matrix-vector product reads it.
 float read_all(const float *data, size_t count) {

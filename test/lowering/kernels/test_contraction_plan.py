@@ -114,16 +114,17 @@ def test_sizes_that_are_not_known_change_neither_tile_nor_sums() -> None:
 def test_threads_share_what_has_enough_iterations_and_enough_to_do() -> None:
     target = TARGET["znver4"]
     assert plan_contraction(ContractionShape(4, 16, 16), target).threads == ()
-    assert plan_contraction(ContractionShape(64, 64, 512), target).threads == ("rows",)
+    assert plan_contraction(ContractionShape(64, 64, 512), target).threads == ("parts",)
     assert plan_contraction(ContractionShape(8, 4096, 512), target).threads == ("columns",)
-    assert plan_contraction(ContractionShape(64, 64, 512, batch=(2, 12)), target).threads == ("batch1", "rows")
+    assert plan_contraction(ContractionShape(64, 64, 512, batch=(2, 12)), target).threads == ("batch1", "parts")
     assert plan_contraction(ContractionShape(64, 64, 512), replace(target, openmp=False)).threads == ()
 
 
 #: Of products of the benchmark, as they are compiled for a machine of each kind.
 GOLDEN = {
     ("matmul 8 x 4096 x 4096", "znver4"): "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 threads=columns",
-    ("matmul 8 x 4096 x 4096", "znver3"): "tile=6x2x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 threads=columns",
+    ("matmul 8 x 4096 x 4096", "znver3"):
+        "tile=6x2x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 parts=64:16384:131072 threads=parts",
     ("matmul 128 x 4096 x 4096", "znver4"):
         "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x128x256:24 threads=blocks",
     ("llama bf16 decode", "znver4"):
@@ -219,6 +220,7 @@ def edited(rng: chance.Random, kind: str) -> str:
         f"panels={rng.choice((2, 3))}", f"fetch={rng.randint(1, 6)}:{rng.choice((1024, 8192))}",
         f"stage={rng.choice(('tile', 'before'))}:{rng.choice((rows, 2 * rows))}", f"group-unroll={rng.choice((1, 2, 8))}",
         f"blocks={rows * rng.choice((1, 2))}x{vectors * lanes * rng.choice((1, 3))}x{rng.choice((2, 8, 14))}:{rows}",
+        f"parts={rng.choice((1, 2, 64))}:{rng.choice((1, 100))}:{rng.choice((1, 100000))}",
     ]  # fmt: skip
     return " ".join([*fields, *(field for field in optional if rng.random() < 0.4)])
 
@@ -282,6 +284,7 @@ REFUSED = {
     "blocks=7x32x8:6": "expected a plan with blocks of tiles of 6x2x8, got blocks=7x32x8:6",
     "blocks=6x32x9:6": "expected a plan with an even number of steps, got blocks=6x32x9:6",
     "blocks=6000x1600x8:6": "expected a plan with sums of at most 1048576 bytes, got blocks=6000x1600x8:6",
+    "parts=1:2": "expected rows and elements of both factors, such as parts=64:16384:131072, got 'parts=1:2'",
     "joined=yes": "expected a plan with rows of one shared loop that are a multiple of a tile's, got joined=yes",
     "joined=no": "expected joined=yes, got 'joined=no'",
     "threads=lanes": "expected a plan with loops among columns, rows, got threads=lanes",
@@ -307,6 +310,8 @@ def test_a_plan_that_does_not_fit_is_an_error_at_the_operation(field: str) -> No
         ("stage=tile:6", ContractionShape(64, 64, 64, "i32"), "stage=before, as there is no tile for it, got stage=tile:6"),
         ("stage=before:6", ContractionShape(64, 64, 1 << 20), "a panel that fits the stack, got stage=before:6"),
         ("blocks=6x32x8:6", ContractionShape(64, 64, None), "no blocks, got blocks=6x32x8:6"),
+        ("parts=64:1:1", ContractionShape(64, 64, 64, has_rows=False), "no parts, got parts=64:1:1"),
+        ("blocks=6x32x8:6 parts=64:1:1", ContractionShape(64, 64, 640), "no parts, got parts=64:1:1"),
         (
             "stage=tile:blocks blocks=6x32x24:6",
             ContractionShape(64, 64, 640, group=GroupShape(32, 3)),

@@ -18,7 +18,9 @@ def starts(width: int) -> int:
 
 
 def test_rows_of_a_tile_share_where_they_begin() -> None:
-    assert starts(8) == 2, "of the rows of all tiles, which are rows of the image, and of the panel of weights"
+    assert starts(8) == 4, (
+        "of the rows of a tile, which are rows of the image, and of the panel, for tiles of six and four rows"
+    )
 
 
 def test_rows_of_a_tile_that_crosses_rows_of_the_image_begin_apart() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .....dialect.errors import RelaxError
 from .....dialect.packed_layout import NIBBLES
 from ....target import Target
-from .contraction_plan import BLOCKS, COLUMNS, ROWS, Blocks, ContractionPlan, Staging, batch_loop, shared_loop
+from .contraction_plan import BLOCKS, COLUMNS, PARTS, ROWS, Blocks, ContractionPlan, Parts, Staging, batch_loop, shared_loop
 from .plan import can_stage, needed_instruction
 from .shape import ContractionShape
 from .tuning import tuning_of
@@ -34,6 +34,8 @@ class _Check:
             self._stage(self.plan.stage)
         if self.plan.blocks is not None:
             self._blocks(self.plan.blocks)
+        if self.plan.parts is not None:
+            self._parts(self.plan.parts)
         self._joined()
         self._threads()
 
@@ -131,6 +133,11 @@ class _Check:
             fits = all(can_stage(shape, plan.tile, depth, self.tuning) for depth in depths)
             _expect(fits and self._keeps_groups(blocks), "blocks of whole groups that fit the stack", got)
 
+    def _parts(self, parts: Parts) -> None:
+        plan, shape = self.plan, self.shape
+        fits = (shape.has_rows or bool(shape.shared)) and plan.stage is None and plan.blocks is None
+        _expect(fits, "no parts", f"parts={parts}")
+
     def _joined(self) -> None:
         plan, shape = self.plan, self.shape
         fits = len(shape.shared) == 1 and shape.has_rows and plan.panels == 1 and plan.stage is None and plan.sums == "fma"
@@ -145,6 +152,7 @@ class _Check:
     def _threads(self) -> None:
         plan, shape = self.plan, self.shape
         known = {COLUMNS, *([ROWS] if shape.has_rows else []), *([] if plan.blocks is None else [BLOCKS])}
+        known |= set() if plan.parts is None else {PARTS}
         known |= {batch_loop(i) for i in range(len(shape.batch))} | {shared_loop(i) for i in range(len(shape.shared))}
         for name in plan.threads:
             _expect(name in known, f"loops among {', '.join(sorted(known))}", f"threads={'+'.join(plan.threads)}")

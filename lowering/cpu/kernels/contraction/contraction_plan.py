@@ -14,10 +14,12 @@ from ....plan_text import one_of, positive, print_fields, read_fields
 __all__ = [
     "BLOCKS",
     "COLUMNS",
+    "PARTS",
     "ROWS",
     "Blocks",
     "ContractionPlan",
     "Fetch",
+    "Parts",
     "RegisterTile",
     "Staging",
     "batch_loop",
@@ -26,7 +28,7 @@ __all__ = [
 ]
 
 #: Loops that threads may share, beside those of :func:`batch_loop` and :func:`shared_loop`.
-COLUMNS, ROWS, BLOCKS = "columns", "rows", "blocks"
+COLUMNS, ROWS, BLOCKS, PARTS = "columns", "rows", "blocks", "parts"
 
 
 def batch_loop(number: int) -> str:
@@ -96,6 +98,23 @@ class Blocks:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """Rows go through all columns in parts, where the right factor is small.
+
+    Attributes:
+        rows, left: a part has about so many rows, or as many as have so many elements of the left factor, if these are more.
+        right: elements of the right factor, at most.
+    """
+
+    rows: int
+    left: int
+    right: int
+
+    def __str__(self) -> str:
+        return f"{self.rows}:{self.left}:{self.right}"
+
+
+@dataclass(frozen=True)
 class ContractionPlan:
     """How one contraction is computed.
 
@@ -116,6 +135,7 @@ class ContractionPlan:
         fetch: of a packed right operand, by tiles that have a panel for themselves.
         stage: of a right factor that takes long to compute.
         blocks: of a long k.
+        parts: of many rows, where the right factor stays in a cache.
         joined: whether tiles, all whole, go on from one place in the shared loop to the next, as if rows were numbered through.
         threads: the loops whose iterations threads share; of nested ones the outermost does.
     """
@@ -134,6 +154,7 @@ class ContractionPlan:
     fetch: Fetch | None = None
     stage: Staging | None = None
     blocks: Blocks | None = None
+    parts: Parts | None = None
     joined: bool = False
     threads: tuple[str, ...] = ()
 
@@ -219,6 +240,11 @@ def _blocks(text: str) -> Blocks:
     return Blocks(rows, columns, depth, positive(above))
 
 
+def _parts(text: str) -> Parts:
+    rows, left, right = map(positive, text.split(":"))
+    return Parts(rows, left, right)
+
+
 def _yes(text: str) -> bool:
     return one_of("yes")(text) == "yes"
 
@@ -250,6 +276,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "fetch": _fetch,
     "stage": _keyed(_staging),
     "blocks": _blocks,
+    "parts": _parts,
     "joined": _yes,
     "threads": lambda text: tuple(text.split("+")),
 }
@@ -268,6 +295,7 @@ _EXAMPLES = {
     "fetch": "rows and bytes ahead, such as fetch=5:8192",
     "stage": "tile or before and a number of rows, or blocks, such as stage=tile:8",
     "blocks": "rows x columns x depth and a number of rows, such as blocks=128x256x256:24",
+    "parts": "rows and elements of both factors, such as parts=64:16384:131072",
     "joined": "joined=yes",
     "threads": "loops, such as threads=batch0+columns",
 }

@@ -19,6 +19,7 @@ contiguous in all operands are one loop, and the accumulators stay in registers 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -35,7 +36,7 @@ from ....kernels.structure.nest import Nest, read_nest
 from ....target import Target
 from .blocks import BlockLoops
 from .byte_sums import ByteSums
-from .contraction_plan import COLUMNS, ROWS, ContractionPlan, batch_loop, shared_loop
+from .contraction_plan import COLUMNS, PARTS, ROWS, ContractionPlan, batch_loop, shared_loop
 from .dot_sums import DotSums
 from .epilogue import FetchedEpilogue
 from .fma_sums import FmaSums
@@ -44,6 +45,7 @@ from .grouped_sums import GroupedSums
 from .integer_sums import IntegerSums
 from .microkernel import Microkernel, Sums
 from .operand_loads import OperandLoads
+from .parts import PartLoops
 from .plan_contractions import checked_plan
 from .shape import group_invariant_of, multiples_of
 from .staging import Stager
@@ -220,7 +222,10 @@ class ContractionKernel:
         em.only_when(em.compare("ule", count, least), lambda: self._columns(point))
 
     def _panels(self, point: Point, sums: Sums, begin: int = 0) -> None:
-        """Column panels: whole ones in a loop, then the one that is cut off."""
+        """Column panels: whole ones in a loop, then the one that is cut off; or those of each part of the rows."""
+        if self.plan.parts is not None and not begin:
+            PartLoops(self.plan, self.tiles, self.microkernel, sums).build(point, functools.partial(self._range, PARTS))
+            return
         em, panel, extent = self.emitter, self.tiles.panel, self.extents[self.contraction.n]
         static, first = extent.static, em.number(begin)
         # What several panels at once leave are few.

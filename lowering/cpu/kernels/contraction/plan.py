@@ -11,10 +11,12 @@ from ....target import Target
 from .contraction_plan import (
     BLOCKS,
     COLUMNS,
+    PARTS,
     ROWS,
     Blocks,
     ContractionPlan,
     Fetch,
+    Parts,
     RegisterTile,
     Staging,
     batch_loop,
@@ -76,6 +78,7 @@ class _Planner:
         self.blocks = self._blocks()
         self.tile = self._even_tile()
         self.stage = self._stage()
+        self.parts = self._parts()
 
     def plan(self) -> ContractionPlan:
         tuning = self.tuning
@@ -94,6 +97,7 @@ class _Planner:
             fetch=self._fetch(),
             stage=self.stage,
             blocks=self.blocks,
+            parts=self.parts,
             threads=self._threads(),
         )
 
@@ -254,6 +258,14 @@ class _Planner:
         even = size if size % even == 0 and even < size <= most else even
         return -(-k // (-(-k // most) * even)) * even
 
+    def _parts(self) -> Parts | None:
+        """For more rows than a tile has, or any number, of tiles that need no more than the right factor as it is."""
+        shape = self.shape
+        is_tile = not shape.shared and (not shape.has_rows or (shape.rows is not None and shape.rows <= self.tile.rows))
+        if is_tile or self.stage is not None or self.blocks is not None:
+            return None
+        return Parts(self.tuning.part_rows, self.tuning.part_left, self.tuning.part_right)
+
     # -- threads -------------------------------------------------------------------------------------------------------
 
     def _threads(self) -> tuple[str, ...]:
@@ -264,7 +276,9 @@ class _Planner:
         loops = [(batch_loop(i), size) for i, size in enumerate(shape.batch)]
         if self.blocks is not None:
             loops.append((BLOCKS, None))
-        if self.blocks is None or shape.rows is None:
+        if self.parts is not None:
+            loops += [(PARTS, None), *([(COLUMNS, shape.columns)] if self.panels > 1 else [])]
+        elif self.blocks is None or shape.rows is None:
             columns = shape.columns if shape.columns is None or self.panels > 1 else shape.columns // self.tile.columns
             loops += [(COLUMNS, columns), *((shared_loop(i), size) for i, size in enumerate(shape.shared))]
             loops += [(ROWS, self._whole_tiles())] if shape.has_rows else []
