@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -142,6 +143,8 @@ def test_tables() -> None:
     assert "iree           failed: process ended by SIGSEGV" in text
     assert "tvm            not installed: no tvm" in text
     assert "50.0% of limit" in text
+    far = replace(_rows()[1], apart=[80e-9, 350e-9])
+    assert "2 threads   limit     1.000 ms (compute)   cores 80 to 350 ns apart" in tables.row_text(far)
     assert "geometric mean of best peer / relaxir 2.00 over 1 cases" in tables.summary(_rows())
     assert "4.00 with int8 activations where weights are int8 or int4" in tables.summary(_rows())
     assert re.search(r"int8 activations +1 +1\.000 ms +100\.0% +4\.00 x  torch", tables.summary(_rows()))

@@ -73,6 +73,10 @@ class Meter:
         seconds = self._together(lambda i: self._library.read_all(self._data[i].ctypes.data, self._data[i].size))
         self.limits.bandwidth = max(self.limits.bandwidth, sum(d.nbytes for d in self._data) / seconds)
 
+    def round_trip(self) -> float | None:
+        """As :func:`round_trip`."""
+        return round_trip(self._library)
+
     def _together(self, work: Callable[[int], float]) -> float:
         start = time.perf_counter()
         list(self._pool.map(work, range(self._threads)))

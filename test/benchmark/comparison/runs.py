@@ -89,6 +89,7 @@ class Row:
         work: FLOPs and bytes of one call, as ``flops`` and ``size``.
         limit: the least seconds for it on this machine; None where none was found, as for data that stay in caches.
         bound: ``"compute"`` or ``"memory"``, whichever limits.
+        apart: seconds of a round trip between two cores in each round, with several threads.
     """
 
     case: Case
@@ -97,6 +98,7 @@ class Row:
     work: dict[str, int] = field(default_factory=dict)
     limit: float | None = None
     bound: str = ""
+    apart: list[float] = field(default_factory=list[float])
 
     def share(self, name: str) -> float | None:
         """How much of the machine's limit a peer reaches."""
@@ -227,6 +229,8 @@ class Runner:
                 break
             tell(f"{row.case.name}: round {i + 1}")
             self._meters[row.threads].turn()
+            if row.threads > 1 and (trip := self._meters[row.threads].round_trip()) is not None:
+                row.apart.append(trip)
             for peer in peers[i % len(peers) :] + peers[: i % len(peers)]:
                 self._turn(row, peer, times)
         for peer in peers:

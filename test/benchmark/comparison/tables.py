@@ -37,7 +37,8 @@ def row_text(row: Row) -> str:
     """A paragraph: a line per peer."""
     threads = "1 thread" if row.threads == 1 else f"{row.threads} threads"
     limit = f"   limit {_time(row.limit)} ({row.bound})" if row.limit else ""
-    lines = [f"{row.case.name}, {threads}{limit}"]
+    apart = f"   cores {min(row.apart) * 1e9:.0f} to {max(row.apart) * 1e9:.0f} ns apart" if row.apart else ""
+    lines = [f"{row.case.name}, {threads}{limit}{apart}"]
     if all(outcome.status == "not run" for outcome in row.outcomes.values()):
         return f"{lines[0]}\n  not run: {row.outcomes[OURS].text}"
     for name, outcome in row.outcomes.items():
@@ -122,4 +123,4 @@ def _row_json(row: Row) -> dict[str, Any]:
         for name, o in row.outcomes.items()
     }
     about = {"case": row.case.name, "threads": row.threads, "weights": row.case.weights, **row.work}
-    return about | {"limit_s": row.limit, "bound": row.bound, "peers": peers}
+    return about | {"limit_s": row.limit, "bound": row.bound, "apart_s": row.apart, "peers": peers}
