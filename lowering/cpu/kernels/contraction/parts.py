@@ -21,7 +21,7 @@ from operator import mul
 from .....dialect.bindings import ir
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Point
-from .contraction_plan import ContractionPlan
+from .contraction_plan import PARTS, ContractionPlan
 from .microkernel import Microkernel, Sums
 from .shape import multiples_of
 from .tile_place import Column, Share, Steps, TilePlace
@@ -59,7 +59,8 @@ class PartLoops:
     def __init__(self, plan: ContractionPlan, tiles: Tiles, microkernel: Microkernel, sums: Sums):
         loads = microkernel.loads
         assert plan.parts is not None
-        self.parts, self.joined, self.tiles, self.microkernel, self.sums = plan.parts, plan.joined, tiles, microkernel, sums
+        self.parts, self.joined, self.is_shared = plan.parts, plan.joined, PARTS in plan.threads
+        self.tiles, self.microkernel, self.sums = tiles, microkernel, sums
         self.contraction, self.emitter, self.memory = loads.contraction, loads.emitter, loads.memory
         extents, contraction = self.contraction.nest.extents, self.contraction
         self.m, self.columns = contraction.m, extents[contraction.n]
@@ -109,29 +110,30 @@ class PartLoops:
     def _parts(self) -> int | ir.Value:
         """How many parts: four, eight and so on, which threads share evenly; one where the right factor is large.
 
-        There are four at least where there are fewer panels, which threads would share.
+        There are four at least where there are fewer panels for threads to share.
         """
         rows, depth, columns, places = (s.static for s in (self.rows, self.depth, self.columns, self.places))
         if rows is None or depth is None or columns is None or places is None:
             return self._parts_at_run_time()
-        four, least = _FOUR * max(self.parts.rows, self.parts.left // max(1, depth)), _FOUR
+        four = _FOUR * max(self.parts.rows, self.parts.left // max(1, depth))
         several = (rows + four // 2) // four * _FOUR if depth * columns <= self.parts.right else 1
-        if columns > (_FOUR - 1) * self.tiles.panel:
-            least = 1
+        least = _FOUR if self.is_shared and columns <= (_FOUR - 1) * self.tiles.panel else 1
         return max(1, min(max(several, least), -(-places // self.step)))
 
     def _parts_at_run_time(self) -> ir.Value:
         """The same of sizes that are not known."""
-        em, parts, one, least = self.emitter, self.parts, self.emitter.number(1), self.emitter.number(_FOUR)
+        em, parts, one, count = self.emitter, self.parts, self.emitter.number(1), self.emitter.number(_FOUR)
         depth = em.op("arith.maxui", [self.memory.size(self.depth), one], em.index)
         height = em.op("arith.divui", [em.number(parts.left), depth], em.index)
-        four = em.mul(em.op("arith.maxui", [height, em.number(parts.rows)], em.index), least)
+        four = em.mul(em.op("arith.maxui", [height, em.number(parts.rows)], em.index), count)
         more = em.add(self.memory.size(self.rows), em.op("arith.shrui", [four, one], em.index))
-        several = em.mul(em.op("arith.divui", [more, four], em.index), least)
+        several = em.mul(em.op("arith.divui", [more, four], em.index), count)
         is_small = em.compare("ule", self.memory.size(self.factor), em.number(parts.right))
         several = em.op("arith.select", [is_small, several, one], em.index)
-        has_panels = em.compare("uge", self._panels(), least)
-        several = em.op("arith.maxui", [several, em.op("arith.select", [has_panels, one, least], em.index)], em.index)
+        if self.is_shared:
+            has_panels = em.compare("uge", self._panels(), count)
+            least = em.op("arith.select", [has_panels, one, count], em.index)
+            several = em.op("arith.maxui", [several, least], em.index)
         several = em.op("arith.minui", [several, self._ceil(self.places, self.step)], em.index)
         return em.op("arith.maxui", [several, one], em.index)
 
