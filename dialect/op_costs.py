@@ -15,6 +15,7 @@ from .bindings import ir
 from .layouts import reordered
 from .struct_info import TensorInfo
 from .symbolic import Dim, Expr
+from .winograd import RESULTS
 
 __all__ = [
     "ATTENTION",
@@ -27,6 +28,7 @@ __all__ = [
     "PRODUCT",
     "REDUCES",
     "SLICES",
+    "WINOGRAD",
     "Cost",
     "Size",
     "UnknownSizeError",
@@ -123,6 +125,12 @@ def _packed_convolved(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo
     return 2 * product(results[0].shape) * _known(inputs[1].shape[1]) * op.layout.rows
 
 
+def _filtered(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: Any) -> Size:
+    n, height, width, channels = map(_known, results[0].shape)
+    tiles = n * ((height + 1) // RESULTS) * ((width + 1) // RESULTS)
+    return 2 * tiles * channels * _known(inputs[1].shape[1])
+
+
 def _attended(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: Any) -> Size:
     scores = product([*results[0].shape[:-1], inputs[1].shape[-2]])
     return scores * (2 * _known(inputs[0].shape[-1]) + 2 * _known(inputs[2].shape[-1]) + _SOFTMAX)
@@ -144,4 +152,6 @@ POOLS = Cost(_pooled)
 PRODUCT = Cost(_multiplied)
 CONVOLUTION = Cost(_convolved)
 PACKED_CONVOLUTION = Cost(_packed_convolved)
+#: Products alone, of which there are 16 for each 2x2 results.
+WINOGRAD = Cost(_filtered)
 ATTENTION = Cost(_attended)

@@ -50,6 +50,7 @@ __all__ = [
     "TARGET",
     "TRANSFER",
     "TRUSTED",
+    "WINOGRAD",
     "WORD",
     "WRITABLE",
 ]
@@ -132,6 +133,10 @@ ATTENTION = "relax.attention_kernel"
 #: its last one gets positions.
 #: Written by linalg/sorting; read by cuda/kernels/sort.
 SORT = "relax.sort"
+
+#: On two ``linalg.generic`` of one kernel, a string: ``products`` of transformed tiles and filters, and ``results`` of these.
+#: Written by linalg/winograd; read by cpu/kernels/winograd/group, kernels/structure/nest.
+WINOGRAD = "relax.winograd"
 
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
 #: Written by linalg/contraction; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NARROW", "WEIGHTS", "default_pipeline", "with_checks_first"]
+__all__ = ["CONVOLUTIONS", "NARROW", "WEIGHTS", "default_pipeline", "with_checks_first"]
 
 # What calls may fail in is checked, or kept, before anything is dropped that goes unread: code refuses what `evaluate` does.
 _CHECKS = "relax-check-scalars,relax-keep-checks"
@@ -11,7 +11,7 @@ _CHECKS = "relax-check-scalars,relax-keep-checks"
 _PIPELINE = (
     "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,{groups}{checks},"
     "relax-canonicalize,relax-fold-dequantize,relax-round-exact-products,relax-fold-batch-norm,"
-    "relax-pool-integers,relax-quantize-convolutions,relax-fold-scales,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights,"
+    "relax-pool-integers,relax-quantize-convolutions,relax-fold-scales,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,{convolutions}relax-pack-weights,"
     "relax-sink-growth,relax-share-packed-weights,relax-quantize-activations{{floats={floats} exact=true}},relax-pack-nibbles,"
     "relax-group-packed-rows,relax-lift-transform-params,relax-canonicalize,cse,{branches}symbol-dce"
 )
@@ -30,7 +30,13 @@ WEIGHTS = {
 NARROW = tuple(name for name in WEIGHTS if name is not None)
 
 
-def default_pipeline(weights: str | None = None, activations: str | None = None, *, branches: bool = True) -> str:
+#: How convolutions are computed, by what ``relaxir.compile`` calls it.
+CONVOLUTIONS = {None: "", "winograd": "relax-winograd-convolutions,"}
+
+
+def default_pipeline(
+    weights: str | None = None, activations: str | None = None, convolutions: str | None = None, *, branches: bool = True
+) -> str:
     """What happens to a module before it is lowered, as a pipeline; the first options are those of ``relaxir.compile``.
 
     Args:
@@ -40,7 +46,10 @@ def default_pipeline(weights: str | None = None, activations: str | None = None,
     floats = "false" if activations is None else "true"
     skip = "relax-skip-masked-products," if branches else ""
     groups = "relax-expand-grouped-matmul," if branches else ""
-    return _PIPELINE.format(groups=groups, checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip)
+    filtering = CONVOLUTIONS[convolutions]
+    return _PIPELINE.format(
+        groups=groups, checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip, convolutions=filtering
+    )
 
 
 def with_checks_first(pipeline: str) -> str:

@@ -26,7 +26,7 @@ from .dialect.plugins import sources
 from .dialect.reports.cache import CacheSection
 from .dialect.reports.report import collecting
 from .dump import Dump
-from .lowering.relax_pipeline import NARROW, WEIGHTS, default_pipeline, with_checks_first
+from .lowering.relax_pipeline import CONVOLUTIONS, NARROW, WEIGHTS, default_pipeline, with_checks_first
 from .mesh import Mesh
 from .module import Module
 from .object_cache import EXPECTED, CompiledModule, ObjectCache, key_of
@@ -52,6 +52,7 @@ def compile(
     *,
     weights: str | None = None,
     activations: str | None = None,
+    convolutions: str | None = None,
     checked: bool = False,
     dump: str | os.PathLike[str] | None = None,
     device: str | None = None,
@@ -80,6 +81,10 @@ def compile(
         activations: ``"int8"``: rows that products with int8 and int4 weights read are quantized when they are computed, with
             a scale for each row, or for each group that a scale of the weight has; sums of products are exact then, and an
             activation is off by at most 1/254 of the largest of its group. The report says which products are. None: floats.
+        convolutions: ``"winograd"``: those of 3x3 filters in f32 with strides of 1 take 4/9 of the products, and so about half
+            of the time, and filters 16/9 of the memory. Rounding is as small as without, but relative to a tile of 4x4
+            elements; where one of these is infinite or NaN, all four results of the tile are NaN. CPUs only. None: windows as
+            they are.
         checked: whether every access of the code is checked against its buffer: one beyond it ends the call with a RelaxError
             that names the op and the access, and touches nothing. Calls take several times as long, and so does compiling.
         dump: a folder for the stages of the compilation, one file each (:mod:`.dump`), which then comes out of no cache;
@@ -99,8 +104,9 @@ def compile(
             not those that it says; and permission to call them, which a module from elsewhere has not.
 
     Raises:
-        RelaxError: weights or activations are none of these, or a pipeline is there, too; the target or a pass is unknown, its
-            code runs on no such device, a pass fails, or an op cannot be lowered; with the op's location.
+        RelaxError: weights, activations or convolutions are none of these, or a pipeline is there, too, or they are for other
+            targets; the target or a pass is unknown, its code runs on no such device, a pass fails, or an op cannot be lowered;
+            with the op's location.
     """
     from .lowering.compile import refuse_lowered
     from .lowering.linalg.io import refuse_lazy_io
@@ -120,12 +126,14 @@ def compile(
         module = reading(module, checkpoint, rename, grouped=compiler.groups_rows)
     elif rename is not None:
         raise RelaxError("expected a checkpoint whose tensors to rename, got none")
-    _check_precision(weights, activations)
+    _check_choices(weights, activations, convolutions)
     if weights is not None and pipeline is not None:
         raise RelaxError("expected weights or a pipeline, which may have relax-quantize-weights, got both")
     if activations is not None and pipeline is not None:
         raise RelaxError("expected activations or a pipeline, which may have relax-quantize-activations, got both")
-    text = compiler.relax_pipeline(weights, activations) if pipeline is None else with_checks_first(pipeline)
+    if convolutions is not None and pipeline is not None:
+        raise RelaxError("expected convolutions or a pipeline, which may have relax-winograd-convolutions, got both")
+    text = compiler.relax_pipeline(weights, activations, convolutions) if pipeline is None else with_checks_first(pipeline)
     if mesh is not None:
         text = _passes_of(mesh, target, pipeline) + text
     folder = dump_directory() if dump is None else dump
@@ -146,6 +154,7 @@ def compile_once(
     *,
     weights: str | None = None,
     activations: str | None = None,
+    convolutions: str | None = None,
     device: str | None = None,
 ) -> Executable:
     """:func:`compile` of a module that need not be made where the code for its key is in the cache on disk already.
@@ -153,18 +162,20 @@ def compile_once(
     Args:
         key: texts that determine the module.
         make: makes it.
-        target, weights, activations, device: as for :func:`compile`.
+        target, weights, activations, convolutions, device: as for :func:`compile`.
 
     Raises:
         RelaxError: as :func:`compile`.
     """
-    _check_precision(weights, activations)
+    _check_choices(weights, activations, convolutions)
     compiler = compiler_for(target, device)
     directory = cache_directory() if dump_directory() is None else None
     cache = None if directory is None else ObjectCache(directory, cache_bytes())
     if cache is None or cache.untrusted() is not None:  # which compile tells
-        return compile(make(), target, weights=weights, activations=activations, device=device)
-    text = compiler.relax_pipeline(weights, activations)
+        return compile(
+            make(), target, weights=weights, activations=activations, convolutions=convolutions, device=device
+        )  # fmt: skip
+    text = compiler.relax_pipeline(weights, activations, convolutions)
     digest = key_of(_compiler(), compiler.key, text, "of what makes the module", *key)
     entry = cache.get(digest)
     if entry is not None:
@@ -177,11 +188,16 @@ def compile_once(
 
 
 def check_options(
-    target: str = "cpu", *, weights: str | None = None, activations: str | None = None, device: str | None = None
-) -> None:  # fmt: skip
-    """Raises RelaxError for a value of an option that :func:`compile` does not know."""
-    _check_precision(weights, activations)
-    compiler_for(target, device)
+    target: str = "cpu",
+    *,
+    weights: str | None = None,
+    activations: str | None = None,
+    convolutions: str | None = None,
+    device: str | None = None,
+) -> None:
+    """Raises RelaxError for a value of an option that :func:`compile` does not know, or not for this target."""
+    _check_choices(weights, activations, convolutions)
+    compiler_for(target, device).relax_pipeline(weights, activations, convolutions)
 
 
 def _module_of(given: Module | str | os.PathLike[str]) -> Module:
@@ -203,12 +219,14 @@ def _module_of(given: Module | str | os.PathLike[str]) -> Module:
     raise RelaxError(f"expected a .mlir, .onnx or .pt2 file (torch.export.save), got '{name}'")
 
 
-def _check_precision(weights: object, activations: object) -> None:
-    """Raises RelaxError for weights or activations that :func:`compile` does not know."""
+def _check_choices(weights: object, activations: object, convolutions: object) -> None:
+    """Raises RelaxError for weights, activations or convolutions that :func:`compile` does not know."""
     if weights is not None and (not isinstance(weights, str) or weights not in WEIGHTS):
         raise RelaxError(f"expected weights as {', '.join(NARROW)} or None, got {weights!r}")
     if activations is not None and (not isinstance(activations, str) or activations != "int8"):
         raise RelaxError(f"expected activations as int8 or None, got {activations!r}")
+    if convolutions is not None and (not isinstance(convolutions, str) or convolutions not in CONVOLUTIONS):
+        raise RelaxError(f"expected convolutions as winograd or None, got {convolutions!r}")
 
 
 def compiler_for(target: str, device: str | None, plan_table: str | os.PathLike[str] | None = None) -> Compiler:

@@ -153,6 +153,7 @@ def _add_compile(commands: Any) -> None:
     command.add_argument("--pipeline", metavar="PASSES", help="relax passes to run instead of the default ones")
     command.add_argument("--weights", choices=NARROW, help="dtype that weights of products are stored in")
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
+    command.add_argument("--convolutions", choices=["winograd"], help="how those of 3x3 filters in f32 are computed")
     command.add_argument(
         "--checkpoint", metavar="WEIGHTS", help="a quantized checkpoint, whose weights stay as narrow as there"
     )
@@ -328,7 +329,8 @@ def _pipeline(arguments: argparse.Namespace) -> str:
     backend, folder = backend_of(arguments.target), arguments.plan_table or plan_table_directory()
     compiler = backend.compiler_for(arguments.target, {**backend.make_runtime().here(), "plan_table": folder})
     given = arguments.pipeline
-    relax = with_checks_first(given) if given else compiler.relax_pipeline(arguments.weights, arguments.activations)
+    choices = arguments.weights, arguments.activations, arguments.convolutions
+    relax = with_checks_first(given) if given else compiler.relax_pipeline(*choices)
     return f"builtin.module({Mesh(arguments.tp).passes}{relax},{compiler.pipeline(arguments.checked)})"
 
 
@@ -352,6 +354,7 @@ def _compile(arguments: argparse.Namespace) -> None:
         arguments.pipeline,
         weights=arguments.weights,
         activations=arguments.activations,
+        convolutions=arguments.convolutions,
         checked=arguments.checked,
         dump=arguments.dump,
         plan_table=arguments.plan_table,

@@ -16,3 +16,4 @@ from .search import *  # noqa: F403
 from .statistical import *  # noqa: F403
 from .unary import *  # noqa: F403
 from .vdevice import *  # noqa: F403
+from .winograd import *  # noqa: F403

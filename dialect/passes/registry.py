@@ -65,6 +65,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-shard": _ours("parallel.shard", "ShardWeights"),
     "relax-share-packed-weights": _ours("packing.share_packed_weights", "SharePackedWeights"),
     "relax-sink-growth": _ours("packing.sink_growth", "SinkGrowth"),
+    "relax-winograd-convolutions": _ours("packing.winograd_convolutions", "WinogradConvolutions"),
     "relax-schedule-lazy-io": _ours("lazy_io.schedule_lazy_io", "ScheduleLazyIo"),
     "relax-to-mixed-precision": _ours("precision.to_mixed_precision", "ToMixedPrecision"),
     "relax-update-vdevice": _ours("devices.update_vdevice", "UpdateVDevice"),

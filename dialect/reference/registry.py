@@ -19,7 +19,7 @@ __all__ = ["FAMILIES", "Reference", "families_loaded", "reference", "reference_o
 #: Modules of this folder that hold reference functions; the same names as in ``dialect/ops``.
 FAMILIES = (
     "binary", "builtin", "collective", "creation", "datatype", "extern", "indexing", "io", "linear_algebra", "manipulate",
-    "nn", "quantize", "search", "statistical", "unary", "vdevice",
+    "nn", "quantize", "search", "statistical", "unary", "vdevice", "winograd",
 )  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -22,7 +22,7 @@ __all__ = ["FAMILIES", "Lowering", "Source", "lowering", "lowering_of", "lowerin
 #: Modules of this folder that hold lowerings; the same names as in ``dialect/ops``.
 FAMILIES = (
     "binary", "builtin", "collective", "creation", "datatype", "extern", "indexing", "io", "linear_algebra", "manipulate",
-    "nn", "quantize", "search", "statistical", "unary", "vdevice",
+    "nn", "quantize", "search", "statistical", "unary", "vdevice", "winograd",
 )  # fmt: skip
 
 

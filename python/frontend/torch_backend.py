@@ -33,7 +33,7 @@ __all__ = ["CompiledGraph", "backend"]
 
 _Call = Callable[..., Any]
 
-_OPTIONS = ("activations", "device", "fallback", "target", "weights")
+_OPTIONS = ("activations", "convolutions", "device", "fallback", "target", "weights")
 
 _TRAINING = "it computes gradients: call the model under torch.no_grad() or torch.inference_mode()"
 
@@ -56,8 +56,8 @@ def backend(graph: torch.fx.GraphModule, inputs: Sequence[Any], *, options: Mapp
     Args:
         graph: what Dynamo traced.
         inputs: examples of its inputs.
-        options: ``torch.compile(..., options={...})``: ``weights``, ``activations``, ``target`` and ``device`` of
-            :func:`relaxir.compile`; ``fallback``: False makes an error of what would run in eager PyTorch.
+        options: ``torch.compile(..., options={...})``: ``weights``, ``activations``, ``convolutions``, ``target`` and
+            ``device`` of :func:`relaxir.compile`; ``fallback``: False makes an error of what would run in eager PyTorch.
 
     Raises:
         RelaxError: there is no such option, or value of one; or ``fallback`` is off and the graph cannot run compiled.

@@ -50,6 +50,8 @@ def work_of_op(op: str, operands: str, result: str) -> tuple[object, object]:
          "tensor<1x8x8x4xf32> tensor<1x36x8xf32>", "tensor<1x6x6x6xf32>", 2 * 216 * 36, 4 * (256 + 288 + 216)),
         ('packed_quantized_conv2d channels = 6 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8, rows 4"',
          "tensor<1x8x8x4xi8> tensor<1x9x8x4xi8> tensor<i8>", "tensor<1x6x6x6xi32>", 2 * 216 * 36, 256 + 288 + 1 + 4 * 216),
+        ('winograd_conv2d channels = 6 : i64, layout = "tile 8"',
+         "tensor<1x9x8x4xf32> tensor<1x64x8xf32>", "tensor<1x7x6x6xf32>", 2 * 12 * 6 * 64, 4 * (288 + 512 + 252)),
         ("attention", "tensor<1x2x3x4xf32> tensor<1x2x5x4xf32> tensor<1x2x5x6xf32>", "tensor<1x2x3x6xf32>",
          30 * (8 + 12 + 5), 4 * (24 + 40 + 60 + 36)),
         ("add", "tensor<2x3xf32> tensor<3xf32>", "tensor<2x3xf32>", 6, 4 * (6 + 3 + 6)),

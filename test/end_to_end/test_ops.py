@@ -154,6 +154,8 @@ FLOAT = [
     Case("packed_conv2d", (("n", 9, 8, 5), (45, 20)), lambda b, x, w: b.packed_conv2d(
         x, b.pack_weight(w, layout="tile 16"), layout="tile 16", channels=20, kernel_size=[3, 3],
         padding=[1, 0, 1, 1], strides=[2, 1])),
+    Case("winograd_conv2d", (("n", 9, 8, 5), (80, 20)), lambda b, x, w: b.winograd_conv2d(
+        x, b.pack_weight(w, layout="tile 16"), layout="tile 16", channels=20, padding=[1, 0, 1, 2])),
     Case("match_cast", (("n", "m"),), lambda b, x: b.match_cast(x, ("n", "n")), kind="square"),
 ]  # fmt: skip
 

@@ -180,7 +180,10 @@ def test_options_are_those_of_compile(compiled):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"precision": "int8"}, "expected options out of activations, device, fallback, target, weights, got 'precision'"),
+        (
+            {"precision": "int8"},
+            "expected options out of activations, convolutions, device, fallback, target, weights, got 'precision'",
+        ),
         ({"weights": "int3"}, "expected weights as .*, got 'int3'"),
     ],
 )

@@ -32,6 +32,7 @@ PATTERN_PASSES = {
     "relax-share-packed-weights": "",
     "relax-sink-growth": "",
     "relax-to-mixed-precision": "",
+    "relax-winograd-convolutions": "",
 }
 #: Those that change a function, or a module, as a whole, and why that is no pattern.
 WHOLE_PASSES = {

@@ -46,6 +46,7 @@ from .nest.row_kernels import lower_rows
 from .nest.streaming import StreamedLoops
 from .nest.transposed_loops import TiledLoops
 from .windows.kernel import lower_windows
+from .winograd.kernel import lower_winograd
 
 __all__ = ["LowerKernels", "Template", "lower_kernels"]
 
@@ -100,7 +101,7 @@ def _lower_function(function: func.FuncOp, target: Target) -> None:
         lower_to_plain_loops(function)
         return
     emitter = Emitter(block, target.openmp)
-    if lower_windows(found, emitter, target):
+    if lower_windows(found, emitter, target) or lower_winograd(found, emitter, target):
         return
     if ROWS in function.attributes:
         lower_rows(found, ir.IntegerAttr(function.attributes[ROWS]).value, emitter, target)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
-from ...marks import CONTRACTION
+from ...marks import CONTRACTION, WINOGRAD
 from ..emit.buffers import Buffer, Buffers
 from ..emit.linear_index import NOWHERE, Linear, Size, from_affine
 
@@ -86,7 +86,7 @@ def read_nest(operation: ir.Operation, memory: Buffers) -> Nest:
     ]
     count = ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"])[0]
     reductions = frozenset(d for d, is_reduction in enumerate(kinds) if is_reduction)
-    if CONTRACTION not in operation.attributes:  # its template knows packed operands by their floordivs
+    if not {CONTRACTION, WINOGRAD} & set(operation.attributes.keys()):  # their templates know packed operands by floordivs
         static = {d: size.static for d, size in extents.items() if size.static}
         operands = [o.with_offset(o.offset.bounded(static)) for o in operands]
     nest = Nest(operation, extents, reductions, tuple(operands[:count]), tuple(operands[count:]))

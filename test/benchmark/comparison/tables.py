@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .peers import OURS, OWN
+from .peers import FORMS, OURS, OWN
 from .runs import Outcome, Row
 
 __all__ = ["as_json", "machine", "row_text", "summary"]
@@ -77,15 +77,16 @@ def summary(rows: list[Row]) -> str:
         against = f"{best[1]:5.2f} x  {best[0]}" if best else "no peer was timed"
         share = f"{row.share(OURS):9.1%}" if row.share(OURS) else " " * 9
         lines.append(f"{row.case.name:28s} {row.threads:7d} {_time(ours.median)} {share}   {against}")
-        lines += _quantized_line(row, best)
+        lines += _form_lines(row, best)
     for threads in sorted({row.threads for row in rows}):
         compared = [(row, best[1]) for row in rows if row.threads == threads and (best := best_peer(row))]
         if compared:
             mean, count = _geometric_mean([ratio for _, ratio in compared]), len(compared)
             lines.append(f"{threads} thread(s): geometric mean of best peer / relaxir {mean:.2f} over {count} cases")
-        if any(_quantized(row) for row, _ in compared):
-            mean = _geometric_mean([ratio / (_quantized(row) or 1.0) for row, ratio in compared])
-            lines.append(f"{'':13s}{mean:.2f} with int8 activations where weights are int8 or int4, as peers have them")
+        for form, (what, where) in FORMS.items():
+            if any(_relative(row, form) for row, _ in compared):
+                mean = _geometric_mean([ratio / (_relative(row, form) or 1.0) for row, ratio in compared])
+                lines.append(f"{'':13s}{mean:.2f} with {what} {where}")
     return "\n".join(lines)
 
 
@@ -93,21 +94,25 @@ def _geometric_mean(ratios: list[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
-def _quantized(row: Row) -> float | None:
-    """How long ours takes with quantized activations, relative to ours without, where that was timed."""
-    found = row.outcomes.get(OWN[1])
+def _relative(row: Row, form: str) -> float | None:
+    """How long ours takes in a form, relative to ours, where that was timed."""
+    found = row.outcomes.get(form)
     return found.ratio if found is not None and found.median is not None else None
 
 
-def _quantized_line(row: Row, best: tuple[str, float] | None) -> list[str]:
-    ratio = _quantized(row)
-    if not ratio:
-        return []
-    median = row.outcomes[OWN[1]].median
-    assert median is not None
-    against = f"{best[1] / ratio:5.2f} x  {best[0]}" if best else "no peer was timed"
-    share = f"{row.share(OWN[1]):9.1%}" if row.share(OWN[1]) else " " * 9
-    return [f"{'  int8 activations':28s} {row.threads:7d} {_time(median)} {share}   {against}"]
+def _form_lines(row: Row, best: tuple[str, float] | None) -> list[str]:
+    """A line for each form of ours that was timed."""
+    lines: list[str] = []
+    for form, (what, _) in FORMS.items():
+        ratio = _relative(row, form)
+        if not ratio:
+            continue
+        median = row.outcomes[form].median
+        assert median is not None
+        against = f"{best[1] / ratio:5.2f} x  {best[0]}" if best else "no peer was timed"
+        share = f"{row.share(form):9.1%}" if row.share(form) else " " * 9
+        lines.append(f"  {what:26s} {row.threads:7d} {_time(median)} {share}   {against}")
+    return lines
 
 
 def as_json(rows: list[Row], about: dict[str, Any]) -> dict[str, Any]:

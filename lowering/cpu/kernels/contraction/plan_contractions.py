@@ -32,6 +32,8 @@ from ....marks import CONTRACTION, PLAN, ROWS
 from ....set_target import target_of
 from ....target import Target
 from ..nest.plain_loops import has_template
+from ..winograd.group import find_winograd
+from ..winograd.plan import WinogradPlan, checked_winograd_plan
 from .check_plan import check_plan
 from .contraction_plan import ContractionPlan, parse_plan
 from .plan import plan_contraction
@@ -62,11 +64,17 @@ def plan_contractions(chosen: Iterable[func.FuncOp], target: Target) -> None:
         report.change(KernelSection, lambda section: section.with_plans(plans))
 
 
-def plans_of_contractions(function: func.FuncOp, target: Target) -> Iterable[ContractionPlan]:
+def plans_of_contractions(function: func.FuncOp, target: Target) -> Iterable[ContractionPlan | WinogradPlan]:
     """Writes plans on the contractions of a function, and yields them. Raises RelaxError for one that does not fit."""
     found = [op for op in nested_operations(function.operation) if op.name == "linalg.generic"]
     if ROWS in function.attributes or not all(map(has_template, found)):
         return  # no kernel of contractions
+    winograd = find_winograd([op for op in found if not len(op.results)])
+    if winograd is not None:
+        plan = checked_winograd_plan(winograd, target)
+        write_plan(winograd.results.contraction, plan)
+        yield plan
+        return
     for op in found:
         if CONTRACTION not in op.attributes or len(op.results):
             continue
@@ -78,7 +86,7 @@ def plans_of_contractions(function: func.FuncOp, target: Target) -> Iterable[Con
         yield plan
 
 
-def write_plan(op: ir.Operation, plan: ContractionPlan) -> None:
+def write_plan(op: ir.Operation, plan: ContractionPlan | WinogradPlan) -> None:
     """Writes a plan on a contraction, in place."""
     op.attributes[PLAN] = ir.StringAttr.get(str(plan), op.context)
 

@@ -61,6 +61,8 @@ class Tuning:
             Zen 4, over the time without: ResNet-50 of 8 images 0.97 with one thread; DenseNet-121 with two threads 0.97, and
             0.81 where these share no cache. Of few steps of k (12544 x 16 x 96) parts of 64 rows take 1.3 of the time, as the
             processor sees no stream in what they write; of 1024, as ``part_left`` has it, 1.1.
+        winograd_bytes: what transformed tiles of Winograd's filtering and their sums may take of the stack: a quarter of level
+            2. 64 channels of 56 x 56 elements, 256 of 14 x 14, Zen 4: 512 KiB and 1 MiB take 1.0 of the time.
         sums_bytes: what the sums of a block may take of the stack.
         shared_iterations: a loop of fewer iterations is not shared by threads: one inside of it may be.
         work: multiplications that count as one element operation of work.
@@ -95,6 +97,7 @@ class Tuning:
     part_rows: int = 64
     part_left: int = 1 << 14
     part_right: int = 1 << 17
+    winograd_bytes: int = 1 << 18
     sums_bytes: int = 1 << 20
     shared_iterations: int = 4
     work: int = 4

@@ -36,6 +36,7 @@ from ....set_target import target_of
 from ....target import Target
 from ..windows.group import find_windows
 from ..windows.plan import WindowPlan, checked_window_plan
+from ..winograd.group import find_winograd
 from .nest_plan import NestPlan, check_plan, parse_plan
 from .plain_loops import has_template
 from .vector_plan import make_plan
@@ -68,6 +69,8 @@ def plans_of_loops(function: func.FuncOp, target: Target) -> Iterator[NestPlan |
     """Writes plans on the other operations of a function, and yields them. Raises RelaxError for one that does not fit."""
     found = linalg_operations(function.operation)
     if not all(map(has_template, found)):
+        return
+    if find_winograd(found) is not None:
         return
     windows = _windows_plan(found, target)
     if windows is not None:

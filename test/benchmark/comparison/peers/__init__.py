@@ -14,11 +14,16 @@ import numpy as np
 
 from ..cases import Case
 
-__all__ = ["OURS", "OWN", "PEERS", "Loaded", "NotApplicableError", "Peer", "formats_of", "inputs_of"]
+__all__ = ["FORMS", "OURS", "OWN", "PEERS", "Loaded", "NotApplicableError", "Peer", "formats_of", "inputs_of"]
 
 OURS = "relaxir"
+#: Ours in other forms: what it has in each, and where, as tables say it.
+FORMS = {
+    "relaxir-int8": ("int8 activations", "where weights are int8 or int4, as peers have them"),
+    "relaxir-winograd": ("winograd convolutions", "where there are such"),
+}
 #: Ours in all its forms: they are in our interpreter, and none is the best peer.
-OWN = (OURS, "relaxir-int8")
+OWN = (OURS, *FORMS)
 
 
 class NotApplicableError(Exception):
@@ -99,7 +104,8 @@ PEERS: dict[str, Peer] = {
         Peer("llama.cpp", "llama_cpp_python", ("llama_cpp", "gguf"), "llama-cpp-python", ("gguf",), copies=1),
         Peer("ik_llama.cpp", "ik_llama", ("ik_llama_cpp", "gguf"), "ik-llama-cpp-python", ("gguf",), copies=1),
         Peer("zentorch", "zentorch_compiled", ("torch", "zentorch"), "zentorch", copies=2),
-        Peer(OWN[1], "relaxir_int8", ("relaxir", "torch"), "relaxir", copies=1),
+        Peer("relaxir-int8", "relaxir_int8", ("relaxir", "torch"), "relaxir", copies=1),
+        Peer("relaxir-winograd", "relaxir_winograd", ("relaxir", "torch"), "relaxir", copies=1),
     ]
 }
 

@@ -16,17 +16,21 @@ from relaxir.weights.arrays import to_numpy
 
 from .. import onnx_file
 from ..cases import Built, Case
-from . import Loaded, inputs_of
+from . import Loaded, NotApplicableError, inputs_of
 from .torch_eager import in_bf16
 
 __all__ = ["imported", "load", "made", "module_of", "weights_as"]
 
 
-def load(case: Case, folder: Path, threads: int, activations: str | None = None) -> Loaded:
+def load(
+    case: Case, folder: Path, threads: int, activations: str | None = None, convolutions: str | None = None
+) -> Loaded:  # fmt: skip
     if case.file:
         return _of_file(folder, threads)
     built, module, weights = made(case)
-    executable = rx.compile(module, weights=weights_as(case), activations=activations)
+    executable = rx.compile(module, weights=weights_as(case), activations=activations, convolutions=convolutions)
+    if convolutions is not None and f"relax.{convolutions}_conv2d" not in executable.module_text:
+        raise NotApplicableError(f"there are no {convolutions} convolutions")
     executable.bind(executable.prepare(weights))
     executable.threads = threads
     inputs = {name: to_numpy(value, name) for name, value in built.inputs.items()}
