@@ -111,6 +111,7 @@ _ON_CPUS = (
     Generator("vectors", "fuzzing.vector_bodies", budget=6),
     Generator("kernels", "fuzzing.device_kernels", budget=2, gpu_budget=2),
     Generator("scalars", "fuzzing.device_scalars", budget=12),
+    Generator("winograd", "fuzzing.winograd_convolutions", budget=6),
 )
 
 GENERATORS = {g.name: g for each in _ON_CPUS for g in (each, *each.elsewhere())}

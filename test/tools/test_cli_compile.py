@@ -82,6 +82,23 @@ def test_compile_with_narrow_weights(relaxir: Cli):
     assert "@main: 1 weight quantized, " in out
 
 
+def test_compile_with_winograd_convolutions(relaxir: Cli):
+    Path("image.mlir").write_text("""
+func.func @main(%x: tensor<1x8x8x16xf32>, %w: tensor<3x3x16x16xf32> {relax.name = "w"}) -> tensor<1x6x6x16xf32>
+    attributes {relax.num_input = 1 : i64} {
+  %y = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO"}
+      : (tensor<1x8x8x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x6x6x16xf32>
+  return %y : tensor<1x6x6x16xf32>
+}""")
+    code, out, _ = relaxir("compile", "image.mlir", "-o", "image.relax", "--convolutions", "winograd")
+    assert code == 0
+    assert "winograd" in (Path("image.relax") / "module.mlir").read_text()
+    assert re.search(r"pack_weight.*: 1 -> 1, 9\.0 KiB -> 32\.0 KiB", out)
+    code, out, _ = relaxir("compile", "image.mlir", "--convolutions", "winograd", "--print-pipeline")
+    assert code == 0
+    assert "relax-winograd-convolutions,relax-pack-weights" in out
+
+
 def test_compile_replaces_an_artifact_and_nothing_else(relaxir: Cli):
     for _ in range(2):
         assert relaxir("compile", "model.mlir", "-o", "model.relax")[0] == 0
