@@ -67,10 +67,10 @@ def lower_winograd(found: Sequence[ir.Operation], emitter: Emitter, target: Targ
 
 @dataclass(frozen=True)
 class _Unit:
-    """Tiles that are computed together: from ``first`` to ``end`` in whole register tiles, the last ones of all up to ``stop``.
+    """Tiles that are computed together: from ``first`` to ``end`` in whole register tiles, or those up to ``stop`` alone.
 
     Attributes:
-        is_last: whether there may be such, where that matters.
+        is_last: whether it is the latter, where there are such.
         transformed: ``[16, tiles, channels]`` on the stack.
         sums: ``[16, tiles, columns of a panel]`` on the stack.
     """
@@ -121,12 +121,12 @@ class WinogradKernel:
         assert depth is not None
         assert columns is not None
         self.depth, self.columns, self.panels = depth, columns, -(-columns // self.tiles.panel)
-        #: Rows of the register tiles behind the whole ones, where it is known how many tiles there are.
-        self.low = [] if self.total.static is None else plan.products.low_heights(self.total.static)
-        self.whole, self.rest = self.total + Size.of(-sum(self.low)), sum(self.low)
+        #: Tiles behind whole register tiles, where it is known how many there are: a part of their own.
+        self.rest = 0 if self.total.static is None else self.total.static % self.tiles.rows
+        self.whole = self.total + Size.of(-self.rest)
         #: Elements between places of what is on the stack: a line more than there are, as in a cache all would be in one set.
-        self.place = (plan.tiles + self.rest) * depth + LINE // 4
-        self.sums_place = (plan.tiles + self.rest) * self.tiles.panel + LINE // 4
+        self.place = plan.tiles * depth + LINE // 4
+        self.sums_place = plan.tiles * self.tiles.panel + LINE // 4
 
     def build(self) -> None:
         em, ranges = self.emitter, self.plan.ranges
@@ -138,31 +138,31 @@ class WinogradKernel:
                 self.written.captured(operation.operands[0])
         self.epilogue.read_scalars()
         parts, steps = self._parts()
+        divisor = em.number(1) if parts == em.number(0) else parts
 
         def bound(part: ir.Value) -> ir.Value:
-            return em.mul(em.op("arith.divui", [em.mul(part, steps), parts], em.index), em.number(self.tiles.rows))
+            return em.mul(em.op("arith.divui", [em.mul(part, steps), divisor], em.index), em.number(self.tiles.rows))
 
         def unit(i: ir.Value) -> None:
             part = em.op("arith.divui", [i, em.number(ranges)], em.index) if ranges > 1 else i
-            after = em.add(part, em.number(1))
-            end = em.op("arith.minui", [bound(after), self.memory.size(self.whole)], em.index)
-            is_last = em.compare("eq", after, parts) if self.rest else None
+            end = em.op("arith.minui", [bound(em.add(part, em.number(1))), self.memory.size(self.whole)], em.index)
+            is_last = em.compare("eq", part, parts) if self.rest else None
             self._unit(self._made(bound(part), end, is_last), em.sub(i, em.mul(part, em.number(ranges))))
 
-        count = em.mul(parts, em.number(ranges))
+        count = em.mul(em.add(parts, em.number(1)) if self.rest else parts, em.number(ranges))
         if PARTS in self.plan.products.threads:
             em.shared(em.number(0), count, 1, unit, self._work())
         else:
             em.each(em.number(0), count, 1, unit)
 
     def _parts(self) -> tuple[ir.Value, ir.Value]:
-        """How many parts tiles are cut into, none with more than are transformed at once; how many register tiles there are."""
+        """How many parts whole register tiles are cut into, none with more than are transformed at once; how many there are."""
         em, rows, each = self.emitter, self.tiles.rows, self.plan.tiles // self.tiles.rows
         if self.whole.static is not None:
-            steps = math.ceil(self.whole.static / rows)
+            steps = self.whole.static // rows
             parts = math.ceil(steps / each)
             parts = math.ceil(parts / _EVEN) * _EVEN if parts > _EVEN else parts
-            return em.number(max(1, min(parts, steps))), em.number(steps)
+            return em.number(min(parts, steps)), em.number(steps)
         steps = em.op("arith.ceildivui", [self.memory.size(self.whole), em.number(rows)], em.index)
         parts = em.op("arith.ceildivui", [steps, em.number(each)], em.index)
         even = em.mul(em.op("arith.ceildivui", [parts, em.number(_EVEN)], em.index), em.number(_EVEN))
@@ -261,7 +261,7 @@ class WinogradKernel:
                 return
             self.tiles.even(unit.first, unit.end, em.each, tile)
             if unit.is_last is not None:
-                em.only_when(unit.is_last, lambda: self.tiles.split(unit.end, self.rest, em.each, tile))
+                em.only_when(unit.is_last, lambda: tile(unit.end, self.rest, Share(em.number(0), 0)))
 
         em.each(em.number(0), four, 1, lambda i: em.each(em.number(0), four, 1, lambda j: place(i, j)))
         em.each(unit.first, unit.stop, 1, lambda tile: self._results(columns, unit, tile))
