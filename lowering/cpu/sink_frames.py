@@ -1,4 +1,4 @@
-"""Kernels of windows of bytes read images without the frame of one number around them, which then is no memory.
+"""Kernels of windows read images without the frame of one number around them, which then is no memory.
 
 Before::
 
@@ -31,7 +31,7 @@ from ..marks import KERNEL, ROWS
 from ..set_target import target_of
 from ..target import Target
 from .kernels.windows.plan import is_gainful
-from .kernels.windows.shape import byte_signs
+from .kernels.windows.shape import factor_signs
 
 __all__ = ["SinkFrames", "sink_frames"]
 
@@ -112,17 +112,19 @@ def _reads_windows(argument: ir.Value, target: Target) -> bool:
     op = uses[0].owner.operation if len(uses) == 1 else None
     if op is None or op.name != "linalg.generic" or len(op.operands) != 3 or uses[0].operand_number == 2:
         return False
-    signs, kinds = byte_signs(op), ["reduction" in str(k) for k in ir.ArrayAttr(op.attributes["iterator_types"])]
+    signs, kinds = factor_signs(op), ["reduction" in str(k) for k in ir.ArrayAttr(op.attributes["iterator_types"])]
     types = [ir.RankedTensorType(v.type) for v in op.operands]
     if signs is None or kinds.count(True) != 2 or not all(t.has_static_shape for t in types):
         return False
     sizes = dict[int, int]()
     for kind, map_ in zip(types, index_maps(op), strict=True):
         sizes |= {e.position: n for e, n in zip(map_.results, kind.shape, strict=True) if isinstance(e, ir.AffineDimExpr)}
-    down, channels = kinds.index(True), len(kinds) - 1 - kinds[::-1].index(False)
-    if min(sizes.values()) < 1 or not {down, channels} <= sizes.keys():
+    down, across = (i for i, is_sum in enumerate(kinds) if is_sum)
+    channels = len(kinds) - 1 - kinds[::-1].index(False)
+    if min(sizes.values()) < 1 or not {down, across, channels} <= sizes.keys():
         return False
-    return is_gainful(sizes[down], sizes[channels], signs[1 - uses[0].operand_number], target)
+    ordered = signs if uses[0].operand_number == 0 else signs[::-1]
+    return is_gainful((sizes[down], sizes[across]), sizes[channels], ordered, target)
 
 
 def _with_frame(

@@ -99,6 +99,8 @@ def _is_read(argument: ir.Value) -> bool:
         user = use.owner.operation
         if user.name == "tensor.extract_slice" and not _is_destination(user.results[0]):
             return True
+        if user.name == "tensor.insert_slice" and use.operand_number == 0:  # an image in a frame
+            return True
         if user.name not in ("tensor.dim", "tensor.insert_slice", "tensor.extract_slice") and not _is_output(use):
             return True
     return False

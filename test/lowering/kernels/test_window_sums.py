@@ -1,4 +1,4 @@
-"""Depthwise convolutions of bytes: exact sums on every target by emulation, the instruction, layers as one kernel."""
+"""Depthwise convolutions: of bytes exact sums on every target by emulation; of floats; layers as one kernel."""
 
 from __future__ import annotations
 
@@ -60,6 +60,16 @@ class Case:
             attributes = {"strides": self.strides, "padding": self.padding, "dilation": self.dilation}
             layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
             b.output(b.quantized_conv2d(x, w, zero, **attributes, **layouts, groups=self.image[3]))
+
+    def build_floats(self, b: rx.Builder, name: str) -> None:
+        """Sums of f32, and what a layer makes of them: a bias, a residual where it fits, cut off."""
+        with b.function(name):
+            x, w = b.input("x", self.image, "f32"), b.weight(f"{name}.w", self.filters, "f32")
+            attributes = {"strides": self.strides, "padding": self.padding, "dilation": self.dilation}
+            layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+            y = b.conv2d(x, w, **attributes, **layouts, groups=self.image[3])
+            y = b.add(y, b.weight(f"{name}.s", (self.filters[3],), "f32"))
+            b.output(b.relu(b.add(y, x) if y.shape == x.shape else y))
 
 
 CASES = [
@@ -137,6 +147,73 @@ def _compare(executable: Executable, module: rx.Module, cases: list[Case], types
         np.testing.assert_array_equal(executable(x, entry=f"f{i}"), want, err_msg=str(case))
 
 
+@pytest.mark.parametrize("name", TARGETS)
+def test_sums_of_floats(name: str) -> None:
+    number = list(TARGETS).index(name)
+    cases, builder = CASES[number % 3 :: 3], rx.Builder()
+    for i, case in enumerate(cases):
+        case.build_floats(builder, f"f{i}")
+    module = builder.build()
+    _compare_floats(compile_for(module, name), module, cases)
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_layers_of_floats(checked: bool) -> None:
+    cases, builder = CASES[:: 3 if checked else 1], rx.Builder()
+    for i, case in enumerate(cases):
+        case.build_floats(builder, f"f{i}")
+    module = builder.build()
+    _compare_floats(rx.compile(module, checked=checked), module, cases)
+
+
+def _compare_floats(executable: Executable, module: rx.Module, cases: list[Case]) -> None:
+    rng = np.random.default_rng(0)
+    shapes = {f"f{i}.{n}": s for i, c in enumerate(cases) for n, s in (("w", c.filters), ("s", c.filters[3:]))}
+    raw = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    executable.bind(executable.prepare(raw))
+    for i, case in enumerate(cases):
+        x = rng.standard_normal(case.shape(SIZES)).astype(np.float32)
+        (want,) = rx.evaluate(module, f"f{i}", x, weights={n: a for n, a in raw.items() if n.startswith(f"f{i}.")})
+        # Up to 49 products, added in another order.
+        tolerance = 2e-6 * np.abs(want).max(initial=1)
+        np.testing.assert_allclose(executable(x, entry=f"f{i}"), want, rtol=0, atol=tolerance, err_msg=str(case))
+
+
+def test_numbers_that_are_not_finite_stay_in_windows() -> None:
+    """What is read in the place of rows outside of the image is no part of a sum."""
+    case, builder = Case((1, 7, 6, 32)), rx.Builder()
+    case.build_floats(builder, "f")
+    module = builder.build()
+    executable, rng = rx.compile(module), np.random.default_rng(0)
+    raw = {"f.w": rng.standard_normal(case.filters).astype(np.float32), "f.s": np.zeros(32, np.float32)}
+    executable.bind(executable.prepare(raw))
+    x = rng.standard_normal((1, 7, 6, 32)).astype(np.float32)
+    x[0, 0, 0, 3], x[0, 6, 5, 4], x[0, 3, 2, 5] = np.inf, np.nan, -np.inf
+    (want,) = rx.evaluate(module, "f", x, weights=raw)
+    got = np.asarray(executable(x))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_array_equal(np.isinf(got), np.isinf(want))
+
+
+def test_least_sizes_of_floats() -> None:
+    case, builder = Case(("n", "h", "w", 32), padding=(0, 0, 0, 0)), rx.Builder()
+    case.build_floats(builder, "f")
+    executable = rx.compile(builder.build(), checked=True)
+    executable.bind(executable.prepare({"f.w": np.ones(case.filters, np.float32), "f.s": np.zeros(32, np.float32)}))
+    for shape in ((0, 5, 5, 32), (2, 3, 5, 32), (2, 5, 3, 32), (1, 4, 4, 32)):
+        n, h, w, c = shape
+        np.testing.assert_array_equal(executable(np.ones(shape, np.float32)), np.full((n, h - 2, w - 2, c), 9, np.float32))
+
+
+def test_a_layer_of_floats_is_one_kernel_without_memory_for_sums_and_frame() -> None:
+    builder = rx.Builder()
+    CASES[0].build_floats(builder, "f")
+    text = str(lowered(builder.build(), target_named("cpu:znver4"), upto="relax-lend-memory"))
+    entry, *kernels = text.split("func.func @f(")[1].split("func.func")
+    assert entry.count("call @kernel") == 1
+    assert not any("memref.alloc" in part for part in [entry, *kernels])
+
+
 def test_least_sizes() -> None:
     case, builder = Case(("n", "h", "w", 32), padding=(0, 0, 0, 0)), rx.Builder()
     case.build_sums(builder, "f0", "ui8", "i8")
@@ -196,10 +273,40 @@ def test_plans(plan: str, expected: list[str]) -> None:
     assert _planned(CASES[0], plan) == expected
 
 
-def _planned(case: Case, plan: str) -> list[str]:
+@pytest.mark.parametrize(
+    ("name", "case", "expected"),
+    [
+        ("znver4", Case((1, 28, 28, 96)), ["channels=16 rows=2 pixels=3 share=4"]),
+        ("znver4", Case((1, 28, 28, 24), strides=(2, 2)), ["channels=16 rows=2 pixels=3 share=6"]),
+        ("znver4", Case((1, 28, 28, 12)), ["channels=8 rows=2 pixels=3 share=4"]),
+        ("znver4", Case((1, 28, 28, 96), (5, 5), padding=(2, 2, 2, 2)), ["channels=16 rows=1 pixels=5 share=3"]),
+        ("x86-64-v3", Case((1, 28, 28, 96)), ["channels=8 rows=1 pixels=3 share=3"]),
+        ("znver4", Case((1, 28, 28, 96), (7, 7), padding=(3, 3, 3, 3)), None),  # no registers hold its columns
+        ("x86-64-v3", Case((1, 28, 28, 96), (5, 5), padding=(2, 2, 2, 2)), None),
+        ("znver4", Case((1, 28, 28, 96), (1, 3), padding=(0, 1, 0, 1)), None),
+        ("znver4", Case((1, 28, 28, 7)), None),
+    ],
+)
+def test_plans_of_floats(name: str, case: Case, expected: list[str] | None) -> None:
+    """Loops over taps have plans of their own."""
+    plans = _planned(case, "", name, floats=True)
+    assert plans == expected if expected is not None else all("order=" in plan for plan in plans)
+
+
+def test_plans_of_floats_that_do_not_fit() -> None:
+    with pytest.raises(RelaxError, match="expected vectors of 16, 8, 4 channels, got"):
+        _planned(CASES[0], "channels=32 rows=1 pixels=1 share=1", floats=True)
+    with pytest.raises(RelaxError, match="expected at most 2 rows, and a multiple of them that share, got"):
+        _planned(CASES[0], "channels=16 rows=3 pixels=1 share=3", floats=True)
+
+
+def _planned(case: Case, plan: str, name: str = "znver4", floats: bool = False) -> list[str]:
     """The plans of a case's kernel of sums, with a plan written on it, if any, in advance."""
-    builder, target = rx.Builder(), target_named("cpu:znver4")
-    case.build(builder, "f", "ui8", "i8")
+    builder, target = rx.Builder(), target_named(f"cpu:{name}")
+    if floats:
+        case.build_floats(builder, "f")
+    else:
+        case.build(builder, "f", "ui8", "i8")
     module = lowered(builder.build(), target, upto="relax-plan-loops")
     kernel = next(f for f in functions(module) if _sums(f))
     with module.context:

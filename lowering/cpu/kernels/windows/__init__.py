@@ -1,1 +1,1 @@
-"""Sums over the windows of an image of bytes, one filter per channel."""
+"""Sums over the windows of an image, one filter per channel."""

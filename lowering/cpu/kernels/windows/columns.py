@@ -7,61 +7,24 @@ bytes, then by pairs of these. Instructions do that within each 128 bits, so tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from .....dialect.bindings import ir
 from ....kernels.emit.emitter import Emitter
 from ....kernels.emit.memory import Memory, Point
 from ....kernels.structure.nest import Operand
 from ....target import Dot
+from .row_loads import QUAD, Row, RowLoads, Vector
 from .shape import Windows
 
-__all__ = ["QUAD", "Columns", "Row", "Vector"]
-
-QUAD = 4
+__all__ = ["Columns"]
 
 
-@dataclass(frozen=True)
-class Vector:
-    """Channels that are taken at once: from the first on, so many lanes, of which the first ``active`` are there."""
-
-    first: ir.Value
-    lanes: int
-    active: int
-
-    @property
-    def quarter(self) -> int:
-        """Channels of a vector of sums."""
-        return self.lanes // QUAD
-
-    @property
-    def quarters(self) -> int:
-        """How many vectors of sums have channels that are there."""
-        return -(-self.active // self.quarter)
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of the image that windows of a line read.
-
-    Attributes:
-        is_outside: whether it is known to be in the frame.
-        inside: whether it is in the image, where that is known at run time only.
-        shift: how far one that is in the image is behind it.
-    """
-
-    is_outside: bool = False
-    inside: ir.Value | None = None
-    shift: ir.Value | None = None
-
-
-class Columns:
+class Columns(RowLoads):
     """Builds columns of the image and of filters, and sums of their products, for a vector of channels."""
 
     def __init__(self, windows: Windows, dot: Dot, vector: Vector, emitter: Emitter, memory: Memory):
-        self.windows, self.dot, self.vector, self.emitter, self.memory = windows, dot, vector, emitter, memory
-        self.bytes = emitter.vector(vector.lanes, emitter.integer(8))
-        self.sums = emitter.vector(vector.quarter, emitter.i32)
+        super().__init__(windows, emitter.vector(vector.lanes, emitter.integer(8)), vector, emitter, memory)
+        self.dot, self.sums = dot, emitter.vector(vector.quarter, emitter.i32)
         unsigned_image, unsigned_filter = windows.unsigned
         # An instruction takes one factor with and one without a sign, or both with one.
         self.flips = unsigned_image == unsigned_filter if dot.unsigned else unsigned_image
@@ -70,10 +33,10 @@ class Columns:
     def of_image(self, point: Point, tap: int, rows: Sequence[Row]) -> list[ir.Value]:
         """A column of some rows: for each four of these, vectors of channels."""
         em, windows, count = self.emitter, self.windows, len(rows)
-        if self._is_outside(point, tap):
-            return [self._signed(self._frame())] * (QUAD * -(-count // QUAD))
+        if self.is_outside(point, tap):
+            return [self._signed(self.frame())] * (QUAD * -(-count // QUAD))
         place = point.at(windows.across, em.number(tap))
-        loaded = [self._signed(self._row(place.at(windows.down, em.number(i)), row)) for i, row in enumerate(rows)]
+        loaded = [self._signed(self.row(place.at(windows.down, em.number(i)), row)) for i, row in enumerate(rows)]
         fours = [loaded[i : i + QUAD] for i in range(0, count, QUAD)]
         # What is beyond the window meets a zero: any bytes do.
         return [v for four in fours for v in self._interleaved([*four, *four[-1:] * (QUAD - len(four))])]
@@ -81,35 +44,13 @@ class Columns:
     def _signed(self, row: ir.Value) -> ir.Value:
         """Bytes of the image as they are multiplied."""
         em = self.emitter
-        return em.op("arith.xori", [row, em.constant(-128, self.bytes)], self.bytes) if self.flips else row
-
-    def _is_outside(self, point: Point, tap: int) -> bool:
-        """Whether a column is known to be in the frame; those in loops are none."""
-        frame, x = self.windows.frame, self.windows.x
-        if frame is None:
-            return False
-        base, place = (None, 0) if x is None else self.emitter.split(point.variables[x])
-        return base is None and not 0 <= frame.columns.at(place, tap) < frame.columns.size
-
-    def _frame(self) -> ir.Value:
-        assert self.windows.frame is not None
-        return self.emitter.broadcast(self.windows.frame.number, self.vector.lanes)
-
-    def _row(self, point: Point, row: Row) -> ir.Value:
-        """A row's channels, or the frame's number."""
-        if row.is_outside:
-            return self._frame()
-        loaded = self._load(self.windows.image, point, row.shift)
-        if row.inside is None:
-            return loaded
-        inside = self.emitter.broadcast(row.inside, self.vector.lanes)
-        return self.emitter.op("arith.select", [inside, loaded, self._frame()], self.bytes)
+        return em.op("arith.xori", [row, em.constant(-128, self.kind)], self.kind) if self.flips else row
 
     def of_filter(self, tap: int, rows: int, above: int) -> list[ir.Value | None]:
         """A column of the filter with so many rows of zeros above it, in so many rows; None where all of four are zeros."""
         em, (height, _) = self.emitter, self.windows.window
         place = Point().at(self.windows.across, em.number(tap))
-        zero = em.constant(0, self.bytes)
+        zero = em.constant(0, self.kind)
         found = list[ir.Value | None]()
         for first in range(0, rows, QUAD):
             taps = [row - above for row in range(first, first + QUAD)]
@@ -117,7 +58,7 @@ class Columns:
                 found += [None] * QUAD
                 continue
             at = [place.at(self.windows.down, em.number(t)) if 0 <= t < height else None for t in taps]
-            found += self._interleaved([zero if p is None else self._load(self.windows.filter, p) for p in at])
+            found += self._interleaved([zero if p is None else self.load(self.windows.filter, p) for p in at])
         return found
 
     def moved(self, numbered: tuple[int, Sequence[ir.Value | None]], rows: int, above: int) -> list[ir.Value | None]:
@@ -127,7 +68,7 @@ class Columns:
             return self.of_filter(tap, rows, above)
         by, kind = em.constant(8 * above, self.sums), self.sums
         lanes = [None if v is None else em.op("vector.bitcast", [v], kind) for v in taps]
-        return [None if v is None else em.op("vector.bitcast", [em.op("arith.shli", [v, by], kind)], self.bytes) for v in lanes]
+        return [None if v is None else em.op("vector.bitcast", [em.op("arith.shli", [v, by], kind)], self.kind) for v in lanes]
 
     def added(
         self, total: Sequence[ir.Value], column: Sequence[ir.Value], taps: Sequence[ir.Value | None]
@@ -147,23 +88,13 @@ class Columns:
         if not self.flips:
             return None
         em = self.emitter
-        sign, sums = em.constant(-128, self.bytes), [em.constant(0, self.sums)] * self.vector.quarters
+        sign, sums = em.constant(-128, self.kind), [em.constant(0, self.sums)] * self.vector.quarters
         for taps in filters:
             sums = self.added(sums, [sign] * len(taps), taps)
         return sums
 
-    def _load(self, operand: Operand, point: Point, shift: ir.Value | None = None) -> ir.Value:
-        em, vector = self.emitter, self.vector
-        point = point.at(self.windows.n, vector.first, vector.lanes)
-        assert operand.buffer is not None
-        at = self.memory.index(operand.offset, point)
-        at = at if shift is None else em.add(at, shift)
-        if vector.active == vector.lanes:
-            loaded = em.op("vector.load", [operand.buffer.flat, at], self.bytes)
-        else:
-            mask = em.lane_mask(vector.lanes, em.number(vector.active))
-            loaded = em.op("vector.maskedload", [operand.buffer.flat, at, mask, em.constant(0, self.bytes)], self.bytes)
-        return self._exchanged(loaded)
+    def load(self, operand: Operand, point: Point, shift: ir.Value | None = None) -> ir.Value:
+        return self._exchanged(super().load(operand, point, shift))
 
     def _exchanged(self, row: ir.Value) -> ir.Value:
         """Four bytes as one: those that interleaving puts into the vector q, part by part, are those at ``q * parts``."""
@@ -172,7 +103,7 @@ class Columns:
             return row
         words = em.vector(QUAD * parts, em.i32)
         order = [q * parts + part for part in range(parts) for q in range(QUAD)]
-        return em.op("vector.bitcast", [self._shuffled(em.op("vector.bitcast", [row], words), None, order)], self.bytes)
+        return em.op("vector.bitcast", [self._shuffled(em.op("vector.bitcast", [row], words), None, order)], self.kind)
 
     def _interleaved(self, rows: Sequence[ir.Value]) -> list[ir.Value]:
         """Four rows as four vectors of channels in turn."""
@@ -180,7 +111,7 @@ class Columns:
         pairs = em.vector(lanes // 2, em.integer(16))
         left, right = ([em.op("vector.bitcast", [v], pairs) for v in self._halves(a, b, 16)] for a, b in (rows[:2], rows[2:]))
         mixed = [v for a, b in zip(left, right, strict=True) for v in self._halves(a, b, 8)]
-        return [em.op("vector.bitcast", [v], self.bytes) for v in mixed]
+        return [em.op("vector.bitcast", [v], self.kind) for v in mixed]
 
     def _halves(self, a: ir.Value, b: ir.Value, part: int) -> list[ir.Value]:
         """Elements of two vectors in turn: of the first half of each part, which has so many, and of the second."""

@@ -1,4 +1,4 @@
-"""Lowers sums over windows of bytes, one filter per channel, their epilogue fused, to products of four rows at once.
+"""Lowers sums over windows, one filter per channel, their epilogue fused; of bytes to products of four rows at once.
 
 Before::
 
@@ -11,7 +11,8 @@ After, for a window of three rows, two rows of the result from four of the image
       %w = filters, their rows in the bytes of a lane, one and for the other row of the result shifted by one
       for x { %new = four rows of the last column, interleaved; 24 dot products of three columns; two quantized results } }
 
-Columns stay in registers for the windows that they are in.
+Columns stay in registers for the windows that they are in. Of floats a column is a vector for each row: of three rows, two rows
+of the result read four, and multiply 18 times.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from ....kernels.emit.memory import Lanes, Memory, Point
 from ....kernels.structure.match import MatchedGroup
 from ....kernels.structure.nest import Nest, read_nest
 from ....target import Target
-from .columns import QUAD, Columns, Row, Vector
+from .columns import Columns
+from .float_columns import FloatColumns
 from .group import find_windows
-from .plan import WindowPlan, checked_window_plan
+from .plan import WindowPlan, checked_window_plan, widths_of
+from .row_loads import QUAD, Row, Vector
 from .shape import Windows
 
 __all__ = ["lower_windows"]
@@ -65,7 +68,7 @@ def lower_windows(found: Sequence[ir.Operation], emitter: Emitter, target: Targe
 class _Block:
     """A vector of channels: what builds columns, filters for each row of the result, and what their sums have too much."""
 
-    columns: Columns
+    columns: Columns | FloatColumns
     filters: list[list[Taps]]
     too_much: list[ir.Value] | None
 
@@ -78,7 +81,8 @@ class _WindowKernel:
         plan: WindowPlan, target: Target,
     ):  # fmt: skip
         self.windows, self.plan, self.emitter, self.memory = windows, plan, emitter, memory
-        self.extents, self.dots = windows.nest.extents, target.quad_dots
+        self.extents, self.dots, self.widths = windows.nest.extents, target.quad_dots, widths_of(windows.unsigned, target)
+        self.parts = QUAD if windows.unsigned else 1
         self.nests = [windows.nest, *([] if epilogue is None else [epilogue])]
         self.epilogue = Epilogue(windows, epilogue, group, emitter, memory)
         step, (_, width) = windows.column_step, windows.window
@@ -148,21 +152,26 @@ class _WindowKernel:
     def _share(self, point: Point, first: ir.Value | None, count: int) -> None:
         """Some rows, a vector of channels after the other: as wide as can be, the last ones narrower, or in part."""
         em, channels, done = self.emitter, self.windows.channels, 0
-        for lanes in sorted((n for n in self.dots if n <= self.plan.channels), reverse=True):
+        for lanes in (n for n in self.widths if n <= self.plan.channels):
             whole = done + (channels - done) // lanes * lanes
 
             def block(c: ir.Value, lanes: int = lanes) -> None:
-                self._block(point, first, count, Vector(c, lanes, lanes))
+                self._block(point, first, count, Vector(c, lanes, lanes, self.parts))
 
             em.each(em.number(done), em.number(whole), lanes, block)
             done = whole
         if done < channels:
-            self._block(point, first, count, Vector(em.number(done), min(self.dots), channels - done))
+            self._block(point, first, count, Vector(em.number(done), min(self.widths), channels - done, self.parts))
+
+    def _columns(self, vector: Vector) -> Columns | FloatColumns:
+        if not self.windows.unsigned:
+            return FloatColumns(self.windows, vector, self.emitter, self.memory)
+        return Columns(self.windows, self.dots[vector.lanes], vector, self.emitter, self.memory)
 
     def _block(self, point: Point, first: ir.Value | None, count: int, vector: Vector) -> None:
         """Some rows of a vector of channels, several at once."""
         em, rows = self.emitter, min(self.plan.rows, count)
-        columns = Columns(self.windows, self.dots[vector.lanes], vector, em, self.memory)
+        columns = self._columns(vector)
         (height, width), step = self.windows.window, self.windows.row_step or 0
         read = height + (rows - 1) * step
         first_row: list[Taps] = [columns.of_filter(j, read, 0) for j in range(width)]
@@ -281,7 +290,7 @@ class _WindowKernel:
 
     def _part(self, point: Point, vector: Vector, q: int) -> Point:
         """The point of a vector of sums."""
-        em, n, width = self.emitter, self.windows.n, vector.lanes // QUAD
+        em, n, width = self.emitter, self.windows.n, vector.quarter
         left = vector.active - q * width
         mask = None if left >= width else em.lane_mask(width, em.number(left))
         at = em.add(vector.first, em.number(q * width)) if q else vector.first

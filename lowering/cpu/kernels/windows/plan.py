@@ -12,7 +12,7 @@ from ....target import Target
 from ..nest.nest_plan import is_nest_plan
 from .shape import Windows
 
-__all__ = ["WindowPlan", "checked_window_plan", "is_gainful"]
+__all__ = ["WindowPlan", "checked_window_plan", "is_gainful", "widths_of"]
 
 # Rows of the image that lie beside each other in a lane of 32 bits.
 _QUAD = 4
@@ -22,6 +22,8 @@ _ROWS = 3
 _CHANNELS = 16
 # So many places of the result make up for arranging the filters of a block of channels, which takes as long as one of them.
 _PLACES = 64
+# Channels of f32 from which on columns in registers are faster than loops over taps: half of a vector.
+_HALF = 2
 # Vectors beside columns and sums: filters that are no memory operands, what columns are made of.
 _OTHERS = 4
 
@@ -31,7 +33,7 @@ class WindowPlan:
     """How sums over windows run.
 
     Attributes:
-        channels: bytes of a vector; what is left of the channels gets narrower ones.
+        channels: elements of a vector; what is left of the channels gets narrower ones.
         rows: rows of the result that are computed at once, of the same rows of the image.
         pixels: places in a row that a loop's iteration has.
         share: rows of the result for which filters are arranged once.
@@ -71,22 +73,36 @@ def checked_window_plan(windows: Windows, target: Target) -> WindowPlan | None:
     return plan
 
 
-def is_gainful(height: int, channels: int, unsigned_filter: bool, target: Target) -> bool:
-    """Whether sums over windows of so many rows, of so many channels, get a kernel of their own."""
+def is_gainful(window: tuple[int, int], channels: int, signs: tuple[bool, ...], target: Target) -> bool:
+    """Whether sums over windows of so many rows and columns, of so many channels, get a kernel of their own.
+
+    ``signs`` are those of :attr:`Windows.unsigned`.
+    """
+    height, width = window
+    if not signs:
+        return height >= _ROWS and channels * _HALF >= target.lanes() and width * height + _OTHERS <= target.vector_registers
     dots, dot = target.quad_dots, target.int8_dot
     if not dots or dot is None or height < _ROWS or channels < _CHANNELS:
         return False
     # An instruction takes the filters' bytes as they are; those of the image may get or lose a sign.
-    return (dot.unsigned or not unsigned_filter) and (channels % min(dots) == 0 or target.masks_bytes)
+    return (dot.unsigned or not signs[1]) and (channels % min(dots) == 0 or target.masks_bytes)
+
+
+def widths_of(signs: tuple[bool, ...], target: Target) -> list[int]:
+    """Elements of a vector, widest first: as instructions for bytes have them, of floats down to four."""
+    if signs:
+        return sorted(target.quad_dots, reverse=True)
+    lanes = target.lanes()
+    return [lanes >> i for i in range(max(1, lanes.bit_length() - 2))]
 
 
 def _make(windows: Windows, target: Target) -> WindowPlan | None:
-    (height, width), channels, dots = windows.window, windows.channels, target.quad_dots
-    if not is_gainful(height, channels, windows.unsigned[1], target):
+    (_, width), channels, widths = windows.window, windows.channels, widths_of(windows.unsigned, target)
+    if not is_gainful(windows.window, channels, windows.unsigned, target):
         return None
     rows = 2 if _most_rows(windows) > 1 and _registers(windows, 2) <= target.vector_registers else 1
     kept = windows.column_step is not None and windows.column_step < width
-    wide = max(n for n in dots if n <= channels or n == min(dots))
+    wide = max(n for n in widths if n <= channels or n == min(widths))
     places = None if windows.x is None else windows.nest.extents[windows.x].static
     several = 1 if places is None else -(-_PLACES // max(1, places * rows))
     return WindowPlan(wide, rows, width if kept else 1, rows * several)
@@ -99,17 +115,22 @@ def _groups(rows: int) -> int:
 def _most_rows(windows: Windows) -> int:
     """How many rows of the result read rows of the image that fill no more lanes than those of one."""
     (height, _), step = windows.window, windows.row_step
+    if not windows.unsigned:  # there are no lanes to fill, but two rows share what is between them
+        return 2 if step is not None and step < height else 1
     return 1 if step is None else 1 + (_QUAD * _groups(height) - height) // step
 
 
 def _registers(windows: Windows, rows: int) -> int:
     height, width = windows.window
+    if not windows.unsigned:
+        return width * (height + height + (rows - 1) * (windows.row_step or 0)) + rows + _OTHERS
     return _QUAD * (_groups(height) * width + rows) + _OTHERS
 
 
 def _check(plan: WindowPlan, best: WindowPlan, windows: Windows, target: Target) -> None:
-    if plan.channels not in target.quad_dots:
-        raise RelaxError(f"expected vectors of {', '.join(map(str, target.quad_dots))} channels, got '{plan}'")
+    widths = widths_of(windows.unsigned, target)
+    if plan.channels not in widths:
+        raise RelaxError(f"expected vectors of {', '.join(map(str, widths))} channels, got '{plan}'")
     if plan.rows > _most_rows(windows) or plan.share % plan.rows:
         raise RelaxError(f"expected at most {_most_rows(windows)} rows, and a multiple of them that share, got '{plan}'")
     if plan.pixels > 1 and best.pixels == 1:

@@ -1,4 +1,4 @@
-"""Recognises sums over windows of bytes, one filter per channel, and what each of its dimensions does."""
+"""Recognises sums over windows of bytes or floats, one filter per channel, and what each of its dimensions does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ....kernels.emit.linear_index import Size
 from ....kernels.structure.nest import Nest, Operand, read_nest
 from ....marks import CONTRACTION
 
-__all__ = ["Along", "Frame", "Windows", "byte_signs", "match_windows"]
+__all__ = ["Along", "Frame", "Windows", "factor_signs", "match_windows"]
 
 _EXTENSIONS = {"arith.extui": True, "arith.extsi": False}
 
@@ -51,7 +51,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Windows:
-    """``out[batch, y, x, n] += image[batch, y, x, down, across, n] * filter[down, across, n]``, bytes in i32.
+    """``out[batch, y, x, n] += image[batch, y, x, down, across, n] * filter[down, across, n]``, bytes in i32, or in f32.
 
     Attributes:
         nest: the loops.
@@ -60,7 +60,7 @@ class Windows:
         n: the loop over channels, which are neighbours everywhere.
         down, across: the loops over a window's rows and columns.
         image, filter: the factors.
-        unsigned: whether bytes of the image, and those of filters, have no sign.
+        unsigned: whether bytes of the image, and those of filters, have no sign; empty of floats.
         frame: what is around the image, where indices may be outside of it.
     """
 
@@ -73,7 +73,7 @@ class Windows:
     across: int
     image: Operand
     filter: Operand
-    unsigned: tuple[bool, bool]
+    unsigned: tuple[bool, ...]
     frame: Frame | None = None
 
     @property
@@ -108,7 +108,7 @@ class Windows:
 
 
 def match_windows(operation: ir.Operation, memory: Buffers) -> Windows | None:
-    """The roles of the dimensions of sums over windows of bytes, None when it is something else."""
+    """The roles of the dimensions of sums over windows, None when it is something else."""
     if operation.name != "linalg.generic" or len(operation.results) or len(operation.operands) != 3:
         return None
     if CONTRACTION in operation.attributes:
@@ -125,7 +125,7 @@ def match_windows(operation: ir.Operation, memory: Buffers) -> Windows | None:
 
 
 def _roles(nest: Nest, parallel: Sequence[int], down: int, across: int) -> Windows | None:
-    signs = byte_signs(nest.operation)
+    signs = factor_signs(nest.operation)
     *others, n = parallel
     if signs is None or any(nest.extents[d].static is None for d in (n, down, across)):
         return None
@@ -137,12 +137,31 @@ def _roles(nest: Nest, parallel: Sequence[int], down: int, across: int) -> Windo
     *batch, y, x = [None, None, *others][-max(2, len(others)) :]
     return Windows(
         nest, tuple(d for d in batch if d is not None), y, x, n, down, across,
-        nest.inputs[image], nest.inputs[filter_], (signs[image], signs[filter_]),
+        nest.inputs[image], nest.inputs[filter_], (signs[image], signs[filter_]) if signs else (),
     )  # fmt: skip
 
 
-def byte_signs(operation: ir.Operation) -> tuple[bool, bool] | None:
-    """Of a body that yields ``total + extended(a) * extended(b)`` whether bytes a and b have no sign, None for another body."""
+def factor_signs(operation: ir.Operation) -> tuple[bool, ...] | None:
+    """Of a body that yields ``total + extended(a) * extended(b)`` whether bytes a and b have no sign; empty where they are f32,
+    multiplied and added at once; None for another body."""
+    return () if _is_fma(operation) else _byte_signs(operation)
+
+
+def _is_fma(operation: ir.Operation) -> bool:
+    block = operation.regions[0].blocks[0]
+    *operations, end = (op.operation for op in block.operations)
+    if (
+        len(block.arguments) != 3
+        or [op.name for op in operations] != ["math.fma"]
+        or list(end.operands) != [operations[0].result]
+    ):
+        return False
+    *factors, total = operations[0].operands
+    *inputs, last = block.arguments
+    return total == last and set(factors) == set(inputs) and all(isinstance(a.type, ir.F32Type) for a in block.arguments)
+
+
+def _byte_signs(operation: ir.Operation) -> tuple[bool, bool] | None:
     block = operation.regions[0].blocks[0]
     *operations, end = (op.operation for op in block.operations)
     if len(block.arguments) != 3 or len(operations) != 4 or len(end.operands) != 1:
