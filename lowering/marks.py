@@ -147,7 +147,7 @@ WINOGRAD = "relax.winograd"
 CONTRACTION = "relax.contraction"
 
 #: On a contraction whose right-hand side is packed: how, ``tile 32, rows 2``.
-#: Written by linalg/contraction; read by kernels/structure/packed_pairs.
+#: Written by linalg/contraction; read by kernels/structure/packed_pairs, cpu/kernels/winograd/group.
 LAYOUT = "relax.layout"
 
 #: On a contraction whose sizes its kernel takes as arguments, integers: what its columns, the steps of its sum and, where they
@@ -188,11 +188,11 @@ INTEGRAL = "relax.integral"
 WRITABLE = "bufferization.writable"
 
 #: On an operation on buffers, a string: the plan of its kernel, which may be edited. For CPUs two write it, one on contractions
-#: and one on others, as lines of different fields (``contraction_plan``, ``nest_plan``, ``windows/plan``), for GPUs one on
+#: and one on others, as lines of different fields (``contraction_plan``, ``nest_plan``, ``windows/plan``, ``winograd/plan``), for GPUs one on
 #: products (``cuda/kernels/products/plan``, ``cuda/kernels/products/warpgroup_plan``, ``cuda/kernels/matvec/plan``).
 #: Written by cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cuda/kernels/plan_cuda_kernels; read by
-#: cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/windows/plan, cpu/product_sizes,
-#: cuda/kernels/products/template, cuda/kernels/matvec/template.
+#: cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/windows/plan, cpu/kernels/winograd/plan,
+#: cpu/product_sizes, cuda/kernels/products/template, cuda/kernels/matvec/template.
 PLAN = "relax.plan"
 
 #: On a module, a string: the GPU that its entries run on, ``cuda:sm_80``.

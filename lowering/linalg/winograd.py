@@ -18,10 +18,10 @@ from functools import partial
 from ...dialect.bindings import ir
 from ...dialect.packed_layout import PackedLayout
 from ...dialect.winograd import MOST_CHANNELS, OF_IMAGE, OF_RESULT, RESULTS, TAPS, TILE
-from ..marks import CONTRACTION, LAYOUT, WINOGRAD
+from ..marks import WINOGRAD
 from ..winograd_loops import products_places, results_places
 from .builder import LinalgBuilder, index
-from .contraction import converted
+from .contraction import FactorTensor, contraction_mark, converted, layout_mark
 from .conversion import load
 from .dtypes import accumulator_type
 from .kernel import call_kernel
@@ -76,7 +76,7 @@ def _computed(
         return (Scalar(total) + _combined(OF_IMAGE, 1, lines) * load(tap, dtype)).value
 
     start = b.filled([TILE, TILE, images, *tiles, channels], wide, 0)
-    marks = {WINOGRAD: ir.StringAttr.get("products"), LAYOUT: ir.StringAttr.get(str(layout))}
+    marks = {WINOGRAD: ir.StringAttr.get("products")} | layout_mark(FactorTensor(weight, dtype, filters, layout))
     sums = b.generic("ppppppr", inputs, start, multiplied, summed, marks if marked else None)
     read, written = results_places()
 
@@ -84,7 +84,7 @@ def _computed(
         signed = _signed(OF_RESULT, index(2) % RESULTS, index(5), Scalar(element))
         return (Scalar(total) + _signed(OF_RESULT, index(1) % RESULTS, index(4), signed)).value
 
-    marks = {WINOGRAD: ir.StringAttr.get("results"), CONTRACTION: ir.UnitAttr.get()}
+    marks = {WINOGRAD: ir.StringAttr.get("results")} | contraction_mark()
     return b.generic("pppprr", [(sums, read)], b.fill(out, 0), added, written, marks if marked else None)
 
 
