@@ -188,8 +188,9 @@ INTEGRAL = "relax.integral"
 WRITABLE = "bufferization.writable"
 
 #: On an operation on buffers, a string: the plan of its kernel, which may be edited. For CPUs two write it, one on contractions
-#: and one on others, as lines of different fields (``contraction_plan``, ``nest_plan``, ``windows/plan``, ``winograd/plan``), for GPUs one on
-#: products (``cuda/kernels/products/plan``, ``cuda/kernels/products/warpgroup_plan``, ``cuda/kernels/matvec/plan``).
+#: and one on others, as lines of different fields (``contraction_plan``, ``nest_plan``, ``windows/plan``, ``winograd/plan``),
+#: for GPUs one on products (``cuda/kernels/products/plan``, ``cuda/kernels/products/warpgroup_plan``,
+#: ``cuda/kernels/matvec/plan``).
 #: Written by cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cuda/kernels/plan_cuda_kernels; read by
 #: cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/windows/plan, cpu/kernels/winograd/plan,
 #: cpu/product_sizes, cuda/kernels/products/template, cuda/kernels/matvec/template.
