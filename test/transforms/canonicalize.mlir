@@ -218,3 +218,39 @@ func.func @integers_again(%x: tensor<?x12xui8, {sym = ["n"]}>, %s: tensor<f32>, 
   return %1, %4, %5, %7 : tensor<?x12xui8, {sym = ["n"]}>, tensor<3x?x4xui8, {sym = ["n"]}>,
       tensor<?x12xui8, {sym = ["n"]}>, tensor<?x12xui8, {sym = ["n"]}>
 }
+
+// Zeros around an image become a convolution's padding; not other numbers, and not in other dimensions.
+// CHECK-LABEL: @pads(
+// CHECK-NEXT:    "relax.conv2d"(%arg0, %arg1) {data_layout = "NHWC", kernel_layout = "HWIO", padding
+// CHECK-SAME:      = array<i64: 0, 1, 1, 3>, strides = array<i64: 2, 1>}
+// CHECK-NEXT:    "relax.conv2d"(%arg2, %arg3) {padding = array<i64: 1, 0, 0, 2>}
+// CHECK-NEXT:    "relax.pad"(%arg2) {after = array<i64: 0, 0, 0, 2>, before = array<i64: 0, 0, 1, 0>, value = 1.0{{.*}}}
+// CHECK-NEXT:    "relax.conv2d"
+// CHECK-NEXT:    "relax.pad"(%arg2) {after = array<i64: 0, 0, 0, 2>, before = array<i64: 0, 0, 1, 0>, value = -0.0{{.*}}}
+// CHECK-NEXT:    "relax.conv2d"
+// CHECK-NEXT:    "relax.pad"(%arg2) {after = array<i64: 0, 1, 0, 0>
+// CHECK-NEXT:    "relax.conv2d"
+func.func @pads(%x: tensor<?x8x8x4xf32, {sym = ["n"]}>, %w: tensor<3x3x4x6xf32>, %y: tensor<1x4x8x8xf32>,
+    %v: tensor<6x4x3x3xf32>, %u: tensor<6x5x3x3xf32>)
+    -> (tensor<?x4x10x6xf32, {sym = ["n"]}>, tensor<1x6x7x8xf32>, tensor<1x6x7x8xf32>, tensor<1x6x7x8xf32>,
+        tensor<1x6x6x6xf32>) {
+  %0 = "relax.pad"(%x) {before = array<i64: 0, 0, 1, 0>, after = array<i64: 0, 1, 2, 0>}
+      : (tensor<?x8x8x4xf32, {sym = ["n"]}>) -> tensor<?x9x11x4xf32, {sym = ["n"]}>
+  %1 = "relax.conv2d"(%0, %w) {data_layout = "NHWC", kernel_layout = "HWIO", padding = array<i64: 0, 0, 0, 1>,
+      strides = array<i64: 2, 1>} : (tensor<?x9x11x4xf32, {sym = ["n"]}>, tensor<3x3x4x6xf32>)
+      -> tensor<?x4x10x6xf32, {sym = ["n"]}>
+  %2 = "relax.pad"(%y) {before = array<i64: 0, 0, 1, 0>, after = array<i64: 0, 0, 0, 2>}
+      : (tensor<1x4x8x8xf32>) -> tensor<1x4x9x10xf32>
+  %3 = "relax.conv2d"(%2, %v) : (tensor<1x4x9x10xf32>, tensor<6x4x3x3xf32>) -> tensor<1x6x7x8xf32>
+  %4 = "relax.pad"(%y) {before = array<i64: 0, 0, 1, 0>, after = array<i64: 0, 0, 0, 2>, value = 1.0 : f64}
+      : (tensor<1x4x8x8xf32>) -> tensor<1x4x9x10xf32>
+  %5 = "relax.conv2d"(%4, %v) : (tensor<1x4x9x10xf32>, tensor<6x4x3x3xf32>) -> tensor<1x6x7x8xf32>
+  %6 = "relax.pad"(%y) {before = array<i64: 0, 0, 1, 0>, after = array<i64: 0, 0, 0, 2>, value = -0.0 : f64}
+      : (tensor<1x4x8x8xf32>) -> tensor<1x4x9x10xf32>
+  %7 = "relax.conv2d"(%6, %v) : (tensor<1x4x9x10xf32>, tensor<6x4x3x3xf32>) -> tensor<1x6x7x8xf32>
+  %8 = "relax.pad"(%y) {before = array<i64: 0, 0, 0, 0>, after = array<i64: 0, 1, 0, 0>}
+      : (tensor<1x4x8x8xf32>) -> tensor<1x5x8x8xf32>
+  %9 = "relax.conv2d"(%8, %u) : (tensor<1x5x8x8xf32>, tensor<6x5x3x3xf32>) -> tensor<1x6x6x6xf32>
+  return %1, %3, %5, %7, %9 : tensor<?x4x10x6xf32, {sym = ["n"]}>, tensor<1x6x7x8xf32>, tensor<1x6x7x8xf32>,
+      tensor<1x6x7x8xf32>, tensor<1x6x6x6xf32>
+}

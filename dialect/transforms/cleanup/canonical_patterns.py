@@ -5,6 +5,7 @@ A value only takes another's place when their types are equal, encodings include
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...analysis.lossless import is_lossless
@@ -17,6 +18,7 @@ from ...ops import (
     AsType,
     BitwiseNot,
     BroadcastTo,
+    Conv2D,
     Dequantize,
     ExpandDims,
     Flip,
@@ -25,6 +27,7 @@ from ...ops import (
     Maximum,
     Minimum,
     Negative,
+    Pad,
     PermuteDims,
     Quantize,
     Relu,
@@ -41,6 +44,9 @@ from ...passes.rewriting import Patterns, Rewriter
 from ...struct_info import TensorInfo, vdevice_of
 
 __all__ = ["PATTERNS"]
+
+# What a convolution may have.
+_LARGEST_PADDING = 2**31 - 1
 
 
 def _replace(op: Any, rewriter: Rewriter, value: ir.Value) -> bool:
@@ -220,6 +226,25 @@ def drop_quantize_of_dequantize(op: Quantize, rewriter: Rewriter) -> bool:
         return moved.type == op.result.type and rewriter.replace(op, [moved])
 
 
+def merge_pad_into_convolution(op: Conv2D, rewriter: Rewriter) -> bool:
+    """Zeros around an image are what a convolution has there itself."""
+    pad = _producer(op, Pad)
+    if pad is None or pad.value != 0 or math.copysign(1, pad.value) < 0:
+        return False
+    height, width = (op.data_layout.index(letter) for letter in "HW")
+    around = list(zip(pad.before, pad.after, strict=True))
+    if any(amounts != (0, 0) for axis, amounts in enumerate(around) if axis not in (height, width)):
+        return False
+    more = (pad.before[height], pad.before[width], pad.after[height], pad.after[width])
+    attrs = {name: value for name, value in attrs_of(op).items() if name in op.attributes}
+    attrs["padding"] = [p + q for p, q in zip(op.padding, more, strict=True)]
+    if max(attrs["padding"]) > _LARGEST_PADDING:
+        return False
+    with rewriter.before(op):
+        made = Conv2D.create(pad.x, op.operands[1], result_types=[op.results[0].type], **attrs)
+    return rewriter.replace(op, made)
+
+
 def _undoes(op: Quantize, source: Dequantize) -> bool:
     """Whether integers come out again: by the same scalars, in floats that tell them apart."""
     same = (op.scale, op.zero_point) == (source.scale, source.zero_point) and not TensorInfo.of(op.scale).rank
@@ -233,6 +258,7 @@ PATTERNS: Patterns = [
     (PermuteDims, drop_identity_permute),
     (PermuteDims, merge_permutes),
     (Quantize, drop_quantize_of_dequantize),
+    (Conv2D, merge_pad_into_convolution),
     *((kind, drop_if_type_stays) for kind in (Squeeze, ExpandDims, AsType, MatchCast)),
     *((kind, drop_if_shape_stays) for kind in (Reshape, BroadcastTo)),
     (Reshape, merge_into_reshape),
