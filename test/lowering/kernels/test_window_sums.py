@@ -277,10 +277,11 @@ def test_plans(plan: str, expected: list[str]) -> None:
     ("name", "case", "expected"),
     [
         ("znver4", Case((1, 28, 28, 96)), ["channels=16 rows=2 pixels=3 share=4"]),
-        ("znver4", Case((1, 28, 28, 24), strides=(2, 2)), ["channels=16 rows=2 pixels=3 share=6"]),
+        ("znver4", Case((1, 28, 28, 24), strides=(2, 2)), ["channels=16 rows=2 pixels=3 share=14"]),
+        ("znver4", Case((1, 7, 7, 96)), ["channels=16 rows=2 pixels=3 share=8"]),  # threads share channels
         ("znver4", Case((1, 28, 28, 12)), ["channels=8 rows=2 pixels=3 share=4"]),
-        ("znver4", Case((1, 28, 28, 96), (5, 5), padding=(2, 2, 2, 2)), ["channels=16 rows=1 pixels=5 share=3"]),
-        ("x86-64-v3", Case((1, 28, 28, 96)), ["channels=8 rows=1 pixels=3 share=3"]),
+        ("znver4", Case((1, 28, 28, 96), (5, 5), padding=(2, 2, 2, 2)), ["channels=16 rows=1 pixels=5 share=2"]),
+        ("x86-64-v3", Case((1, 28, 28, 96)), ["channels=8 rows=1 pixels=3 share=2"]),
         ("znver4", Case((1, 28, 28, 96), (7, 7), padding=(3, 3, 3, 3)), None),  # no registers hold its columns
         ("x86-64-v3", Case((1, 28, 28, 96), (5, 5), padding=(2, 2, 2, 2)), None),
         ("znver4", Case((1, 28, 28, 96), (1, 3), padding=(0, 1, 0, 1)), None),

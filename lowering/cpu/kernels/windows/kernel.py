@@ -158,7 +158,7 @@ class _WindowKernel:
             def block(c: ir.Value, lanes: int = lanes) -> None:
                 self._block(point, first, count, Vector(c, lanes, lanes, self.parts))
 
-            em.each(em.number(done), em.number(whole), lanes, block)
+            self._each(em.number(done), em.number(whole), lanes, whole - done, block)
             done = whole
         if done < channels:
             self._block(point, first, count, Vector(em.number(done), min(self.widths), channels - done, self.parts))
