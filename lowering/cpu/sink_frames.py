@@ -12,7 +12,8 @@ after::
     func.func private @kernel_0_framed(%x: tensor<1x56x56x64xi8>, ...) attributes {relax.kernel} {
       // %frame and %image, then what @kernel_0 does
 
-Where :mod:`.kernels.windows` builds the kernel, of a frame that is known, images of known sizes, and what reads them alone.
+Where :mod:`.kernels.windows` or :mod:`.kernels.winograd` builds the kernel, of a frame that is known, images of known sizes, and
+what reads them alone.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ..set_target import target_of
 from ..target import Target
 from .kernels.windows.plan import is_gainful
 from .kernels.windows.shape import factor_signs
+from .kernels.winograd.group import is_products
 
 __all__ = ["SinkFrames", "sink_frames"]
 
@@ -89,7 +91,7 @@ def _framed(call: ir.Operation, kernel: func.FuncOp, target: Target) -> int | No
     if block is None:
         return None
     for position, (value, argument) in enumerate(zip(call.operands, block.arguments, strict=True)):
-        if _is_framed(value) and _reads_windows(argument, target):
+        if _is_framed(value) and (_reads_windows(argument, target) or _reads_tiles(argument)):
             return position
     return None
 
@@ -125,6 +127,12 @@ def _reads_windows(argument: ir.Value, target: Target) -> bool:
         return False
     ordered = signs if uses[0].operand_number == 0 else signs[::-1]
     return is_gainful((sizes[down], sizes[across]), sizes[channels], ordered, target)
+
+
+def _reads_tiles(argument: ir.Value) -> bool:
+    """Whether all that reads an argument are products of tiles."""
+    readers = {use.owner.operation for use in argument.uses}
+    return len(readers) == 1 and is_products(next(iter(readers)))
 
 
 def _with_frame(

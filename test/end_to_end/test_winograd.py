@@ -148,19 +148,34 @@ def test_sizes_are_any_at_run_time() -> None:
         _agrees(executable, changed, int(rng.integers(1000)))
 
 
-def test_numbers_that_are_not_finite_stay_in_their_tile() -> None:
-    case = Filtering((1, 9, 10, 16), 16, alone=True)
+@pytest.mark.parametrize(
+    ("case", "places"),
+    [
+        (Filtering((1, 9, 10, 16), 16, alone=True), [(4, 5)]),
+        (Filtering((1, 9, 10, 16), 16, alone=True), [(0, 0), (8, 9)]),
+        (Filtering((1, 4, 4, 16), 16, (5, 4, 6, 7), alone=True), [(0, 0), (0, 3), (3, 0), (3, 3)]),
+        (Filtering((1, 2, 9, 16), 16, alone=True), [(1, 8)]),
+    ],
+)
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_numbers_that_are_not_finite_stay_in_their_tile(case: Filtering, places: list[tuple[int, int]], value: float) -> None:
+    """Also at edges, where the nearest element is read in the place of what is around the image."""
     executable = rx.compile(_module({"f": case}), convolutions="winograd")
     rng = np.random.default_rng(7)
     x, w = (rng.standard_normal(s).astype(np.float32) for s in (case.image, case.filters))
     executable.bind(executable.prepare({"f.w": w, "f.b": np.zeros(16, np.float32)}))
-    x[0, 4, 5, 3] = np.inf
-    got, want = np.asarray(executable(x)), case.expected(x, w, np.zeros(16))
-    near = np.zeros((9, 10), bool)
-    near[2:6, 4:8] = True  # the tiles of 2x2 results whose 4x4 elements have it
-    assert np.isfinite(got[0][~near]).all()
-    np.testing.assert_allclose(got[0][~near], want[0][~near], rtol=0, atol=TOLERANCE * np.abs(want[0][~near]).max())
-    assert not np.isfinite(got[0, 3:6, 4:7]).any()
+    for y, column in places:
+        x[0, y, column, 3] = value
+    got, want = np.asarray(executable(x))[0], case.expected(x, w, np.zeros(16))[0]
+    top, left = case.padding[:2]
+    near = np.zeros(got.shape[:2], bool)
+    for y, column in np.ndindex(near.shape):
+        first = 2 * (y // 2) - top, 2 * (column // 2) - left
+        near[y, column] = any(0 <= a - first[0] < 4 and 0 <= b - first[1] < 4 for a, b in places)
+    assert np.isfinite(got[~near]).all()
+    assert not np.isfinite(got[~np.isfinite(want).all(-1)]).any()
+    scale = np.abs(want[~near]).max(initial=0)
+    np.testing.assert_allclose(got[~near], want[~near], rtol=0, atol=TOLERANCE * scale)
 
 
 def test_filters_are_transformed_once() -> None:

@@ -78,6 +78,14 @@ def built(text: str) -> ir.Operation:
     return operation
 
 
+def test_the_kernel_has_no_memory_of_its_own() -> None:
+    """Neither for sums nor for a frame around the image."""
+    module = rx.Module.parse(module_text())
+    entry, *others = str(lowered(module, ZEN4, "", upto="relax-lend-memory")).split("func.func @main(")[1].split("func.func")
+    assert entry.count("call @kernel") == 1
+    assert not any("memref.alloc(" in part for part in [entry, *others])
+
+
 def given() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((2, 9, 12, 20)).astype(np.float32)

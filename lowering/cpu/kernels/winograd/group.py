@@ -13,8 +13,9 @@ from ....kernels.emit.buffers import Buffers
 from ....kernels.structure.match import Contraction, MatchedGroup, find_group, match_contraction
 from ....marks import LAYOUT, WINOGRAD
 from ....winograd_loops import CHANNEL, products_places, results_places
+from ..windows.frame import MadeFrame, find_frame
 
-__all__ = ["WinogradGroup", "find_winograd"]
+__all__ = ["WinogradGroup", "find_winograd", "is_products"]
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,13 @@ class WinogradGroup:
         products: sums of products of transformed tiles and filters.
         filled: the fill of these, where it is a ``linalg.generic`` already.
         results: what is made of them, with its fill and its epilogue.
+        frame: what makes a frame around the image, where the kernel does.
     """
 
     products: ir.Operation
     filled: ir.Operation | None
     results: MatchedGroup
+    frame: MadeFrame | None
 
     def contraction(self, memory: Buffers) -> Contraction:
         """The products. Raises RelaxError where marked operations are none."""
@@ -55,15 +58,16 @@ class WinogradGroup:
     def operations(self) -> list[ir.Operation]:
         """All of them, last ones first."""
         group = self.results
-        found = (group.epilogue, group.contraction, group.fill, self.products, self.filled)
+        found = [group.epilogue, group.contraction, group.fill, self.products, self.filled]
+        found += [] if self.frame is None else [self.frame.copy, self.frame.fill]
         return [op for op in found if op is not None]
 
     def erase(self) -> None:
         """Erases the operations, and the buffers between them."""
-        sums, temporary = self._sums, self.results.temporary
+        sums, temporary, frame = self._sums, self.results.temporary, None if self.frame is None else self.frame.buffer
         for operation in self.operations:
             operation.erase()
-        for buffer in (temporary, sums):
+        for buffer in (temporary, sums, frame):
             if buffer is not None:
                 erase_with_users(buffer.owner.operation)
 
@@ -77,7 +81,13 @@ def find_winograd(found: Sequence[ir.Operation]) -> WinogradGroup | None:
     products, results = marked.get("products"), marked.get("results")
     if products is None or results is None:
         raise RelaxError("'linalg.generic' op expected products and results, as it is marked", found[0].location)
-    return WinogradGroup(products, find_group(products, siblings).fill, find_group(results, siblings))
+    frame = find_frame(products.operands[0], found)
+    return WinogradGroup(products, find_group(products, siblings).fill, find_group(results, siblings), frame)
+
+
+def is_products(operation: ir.Operation) -> bool:
+    """Whether an operation is marked as the products of such a convolution."""
+    return WINOGRAD in operation.attributes and ir.StringAttr(operation.attributes[WINOGRAD]).value == "products"
 
 
 def _reads(operation: ir.Operation, places: Sequence[Sequence[ir.AffineExpr]]) -> bool:

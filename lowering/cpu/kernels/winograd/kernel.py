@@ -37,6 +37,7 @@ from ..contraction.tile_place import Column, Share, Steps, TilePlace
 from ..contraction.tiles import Tiles
 from ..contraction.tuning import LINE, tuning_of
 from .group import WinogradGroup, find_winograd
+from .image_loads import ImageLoads, Loads
 from .plan import WinogradPlan, checked_winograd_plan
 from .transform import results_of, transformed
 
@@ -114,6 +115,7 @@ class WinogradKernel:
         epilogue = None if matched.epilogue is None else read_nest(matched.epilogue, self.written)
         self.epilogue = FetchedEpilogue(self.results, epilogue, matched, emitter, self.written)
         self.tiles = Tiles(emitter, plan.products)
+        self.image = ImageLoads(self.contraction, group.frame, emitter, self.memory)
         extents = self.contraction.nest.extents
         self.counts = [extents.get(d, Size.of(1)) for d in (IMAGES, DOWN, ACROSS)]
         self.total = reduce(mul, self.counts, Size.of(1))
@@ -211,22 +213,23 @@ class WinogradKernel:
         em, width, point = self.emitter, self.tiles.width, self._tile_point(tile)
         row = em.mul(em.sub(tile, unit.first), em.number(self.depth))
 
-        def vector(channel: ir.Value, mask: ir.Value | None) -> None:
+        def vector(load: Loads, channel: ir.Value, mask: ir.Value | None) -> None:
             lanes = point.at(EACH, channel, width).with_lanes(Lanes(EACH, width, mask))
-            inputs = self.contraction.nest.inputs[:PLACES]
-            elements = [self.memory.load(o.buffer, o.offset, lanes) for o in inputs if o.buffer is not None]
             at = em.add(row, channel)
-            for i, value in enumerate(transformed(em, elements)):
+            for i, value in enumerate(transformed(em, load(lanes))):
                 place = em.add(at, em.number(i * self.place))
                 if mask is None:
                     em.effect("vector.store", [value, unit.transformed, place])
                 else:
                     em.effect("vector.maskedstore", [unit.transformed, place, mask, value])
 
-        whole = self.depth // width * width
-        em.each(em.number(0), em.number(whole), width, lambda channel: vector(channel, None))
-        if whole < self.depth:
-            vector(em.number(whole), em.lane_mask(width, em.number(self.depth - whole)))
+        def channels(load: Loads) -> None:
+            whole = self.depth // width * width
+            em.each(em.number(0), em.number(whole), width, lambda channel: vector(load, channel, None))
+            if whole < self.depth:
+                vector(load, em.number(whole), em.lane_mask(width, em.number(self.depth - whole)))
+
+        self.image.each_way(point, channels)
 
     # -- products and results of a panel -------------------------------------------------------------------------------
 
