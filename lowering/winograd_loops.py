@@ -6,6 +6,8 @@ images, lines, columns and filters, and the place in a tile, which is summed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..dialect.bindings import ir
 from ..dialect.winograd import RESULTS, TILE
 
@@ -14,7 +16,7 @@ __all__ = ["ACROSS", "CHANNEL", "DOWN", "EACH", "IMAGES", "PLACE", "products_pla
 #: Loops of the products.
 PLACE, IMAGES, DOWN, ACROSS, CHANNEL, EACH = (0, 1), 2, 3, 4, 5, 6
 
-_Places = list[list[ir.AffineExpr]]
+_Places = Sequence[Sequence[ir.AffineExpr]]
 
 
 def products_places(tile: int) -> _Places:

@@ -12,8 +12,8 @@ after::
     func.func private @kernel_0_framed(%x: tensor<1x56x56x64xi8>, ...) attributes {relax.kernel} {
       // %frame and %image, then what @kernel_0 does
 
-Where :mod:`.kernels.windows` or :mod:`.kernels.winograd` builds the kernel, of a frame that is known, images of known sizes, and
-what reads them alone.
+Where :mod:`.kernels.windows` or :mod:`.kernels.winograd` builds the kernel, of a frame that is known, images of known sizes,
+and what reads them alone.
 """
 
 from __future__ import annotations
