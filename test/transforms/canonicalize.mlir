@@ -224,9 +224,11 @@ func.func @integers_again(%x: tensor<?x12xui8, {sym = ["n"]}>, %s: tensor<f32>, 
 // CHECK-NEXT:    "relax.conv2d"(%arg0, %arg1) {data_layout = "NHWC", kernel_layout = "HWIO", padding
 // CHECK-SAME:      = array<i64: 0, 1, 1, 3>, strides = array<i64: 2, 1>}
 // CHECK-NEXT:    "relax.conv2d"(%arg2, %arg3) {padding = array<i64: 1, 0, 0, 2>}
-// CHECK-NEXT:    "relax.pad"(%arg2) {after = array<i64: 0, 0, 0, 2>, before = array<i64: 0, 0, 1, 0>, value = 1.0{{.*}}}
+// CHECK-NEXT:    "relax.pad"(%arg2) {after = array<i64: 0, 0, 0, 2>, before = array<i64: 0, 0, 1, 0>
+// CHECK-SAME:      value = 1.0
 // CHECK-NEXT:    "relax.conv2d"
-// CHECK-NEXT:    "relax.pad"(%arg2) {after = array<i64: 0, 0, 0, 2>, before = array<i64: 0, 0, 1, 0>, value = -0.0{{.*}}}
+// CHECK-NEXT:    "relax.pad"(%arg2) {after = array<i64: 0, 0, 0, 2>, before = array<i64: 0, 0, 1, 0>
+// CHECK-SAME:      value = -0.0
 // CHECK-NEXT:    "relax.conv2d"
 // CHECK-NEXT:    "relax.pad"(%arg2) {after = array<i64: 0, 1, 0, 0>
 // CHECK-NEXT:    "relax.conv2d"
