@@ -239,11 +239,16 @@ class _Lift:
         return TransformFunction.reopen(self.old, list(dict.fromkeys(n for own in wanted for n in own)))
 
     def _weights(self) -> dict[str, ir.Value]:
-        """All weights of the group by name. Raises RelaxError when two of one name differ in type."""
+        """All weights of the group by name. Raises RelaxError when two of one name differ in type, or are tuples of others."""
         found: dict[str, ir.Value] = {}
+        leaves: dict[str, list[str]] = {}
         for entry, plan in zip(self.entries, self.plans, strict=True):
-            for name, weight in zip(entry.names, plan.weights, strict=True):
+            for name, weight, own in zip(entry.names, plan.weights, entry.leaves, strict=True):
                 other = found.setdefault(name, weight)
+                if leaves.setdefault(name, own) != own:
+                    texts = " and ".join(", ".join(names) for names in (leaves[name], own))
+                    message = f"'func.func' op expected one tuple for the shared weights '{name}', got those of {texts}"
+                    raise RelaxError(message, entry.function.location)
                 if other.type != weight.type:
                     types = f"'{other.type}' and '{weight.type}'"
                     message = f"'func.func' op expected one type for the shared weight '{name}', got {types}"
