@@ -64,8 +64,9 @@ func.func private @sum(%x: tensor<?x2xf32, {sym = ["m"]}>) -> tensor<2xf32> attr
 
 // -----
 
-func.func @first(%x: tensor<4xf32>, %w: tuple<tensor<4xf32>> {relax.name = "all", relax.bundled = [{relax.name = "a"}]})
-    -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+func.func @first(%x: tensor<4xf32>,
+    %w: tuple<tensor<4xf32>> {relax.name = "all", relax.bundled = [{relax.name = "a"}]}) -> tensor<4xf32>
+    attributes {relax.num_input = 1 : i64} {
   %0 = builtin.unrealized_conversion_cast %w : tuple<tensor<4xf32>> to tensor<4xf32>
   %1 = "relax.negative"(%0) : (tensor<4xf32>) -> tensor<4xf32>
   %2 = "relax.add"(%x, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -73,8 +74,9 @@ func.func @first(%x: tensor<4xf32>, %w: tuple<tensor<4xf32>> {relax.name = "all"
 }
 
 // expected-error@+1 {{'func.func' op expected one tuple for the shared weights 'all', got those of a and b}}
-func.func @second(%x: tensor<4xf32>, %w: tuple<tensor<4xf32>> {relax.name = "all", relax.bundled = [{relax.name = "b"}]})
-    -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+func.func @second(%x: tensor<4xf32>,
+    %w: tuple<tensor<4xf32>> {relax.name = "all", relax.bundled = [{relax.name = "b"}]}) -> tensor<4xf32>
+    attributes {relax.num_input = 1 : i64} {
   %0 = builtin.unrealized_conversion_cast %w : tuple<tensor<4xf32>> to tensor<4xf32>
   %1 = "relax.negative"(%0) : (tensor<4xf32>) -> tensor<4xf32>
   %2 = "relax.add"(%x, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
