@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from ..dialect.bindings import ir
-from ..dialect.errors import RelaxError
 from ..dialect.weight_layouts import WeightLayouts
 from .lower import lower
 from .manifest_specs import TargetSpec
@@ -73,13 +72,7 @@ class Compiler(ABC):
         return WeightLayouts()
 
     def relax_pipeline(self, weights: str | None, activations: str | None, convolutions: str | None = None) -> str:
-        """What happens to a module before it is lowered; the arguments are those of ``relaxir.compile``.
-
-        Raises:
-            RelaxError: the target's kernels read no panels, which convolutions of that kind are for.
-        """
-        if convolutions is not None and not self.weight_layouts.panels:
-            raise RelaxError(f"expected code for CPUs with {convolutions} convolutions, got target '{self.spec.backend}'")
+        """What happens to a module before it is lowered; the arguments are those of ``relaxir.compile``."""
         return default_pipeline(weights, activations, convolutions, branches=not self.groups_rows)
 
     @abstractmethod

@@ -30,8 +30,8 @@ WEIGHTS = {
 NARROW = tuple(name for name in WEIGHTS if name is not None)
 
 
-#: How convolutions are computed, by what ``relaxir.compile`` calls it.
-CONVOLUTIONS = {None: "", "winograd": "relax-winograd-convolutions,"}
+#: How 3x3 convolutions of f32 are computed, by what ``relaxir.compile`` calls it.
+CONVOLUTIONS = {None: "relax-winograd-convolutions{gainful=true},", "direct": ""}
 
 
 def default_pipeline(
@@ -46,9 +46,9 @@ def default_pipeline(
     floats = "false" if activations is None else "true"
     skip = "relax-skip-masked-products," if branches else ""
     groups = "relax-expand-grouped-matmul," if branches else ""
-    filtering = CONVOLUTIONS[convolutions]
+    windows = CONVOLUTIONS[convolutions]
     return _PIPELINE.format(
-        groups=groups, checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip, convolutions=filtering
+        groups=groups, checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip, convolutions=windows
     )
 
 

@@ -81,10 +81,10 @@ def compile(
         activations: ``"int8"``: rows that products with int8 and int4 weights read are quantized when they are computed, with
             a scale for each row, or for each group that a scale of the weight has; sums of products are exact then, and an
             activation is off by at most 1/254 of the largest of its group. The report says which products are. None: floats.
-        convolutions: ``"winograd"``: those of 3x3 filters in f32 with strides of 1 take 4/9 of the products, and so about half
-            of the time, and filters 16/9 of the memory. Rounding is as small as without, but relative to a tile of 4x4
-            elements; where one of these is infinite or NaN, all four results of the tile are NaN. CPUs only. None: windows as
-            they are.
+        convolutions: ``"direct"``: all sum the products of their windows. None: on CPUs, those of 3x3 filters in f32 with
+            strides of 1 take 4/9 of the products (Winograd's filtering), and so about half of the time, where images are large
+            enough; their filters take 16/9 of the memory. Rounding is as small as that of direct ones, but relative to a tile
+            of 4x4 elements; where one of these is infinite or NaN, all four results of the tile are NaN.
         checked: whether every access of the code is checked against its buffer: one beyond it ends the call with a RelaxError
             that names the op and the access, and touches nothing. Calls take several times as long, and so does compiling.
         dump: a folder for the stages of the compilation, one file each (:mod:`.dump`), which then comes out of no cache;
@@ -132,7 +132,7 @@ def compile(
     if activations is not None and pipeline is not None:
         raise RelaxError("expected activations or a pipeline, which may have relax-quantize-activations, got both")
     if convolutions is not None and pipeline is not None:
-        raise RelaxError("expected convolutions or a pipeline, which may have relax-winograd-convolutions, got both")
+        raise RelaxError("expected convolutions or a pipeline, which says how they are computed, got both")
     text = compiler.relax_pipeline(weights, activations, convolutions) if pipeline is None else with_checks_first(pipeline)
     if mesh is not None:
         text = _passes_of(mesh, target, pipeline) + text
@@ -226,7 +226,7 @@ def _check_choices(weights: object, activations: object, convolutions: object) -
     if activations is not None and (not isinstance(activations, str) or activations != "int8"):
         raise RelaxError(f"expected activations as int8 or None, got {activations!r}")
     if convolutions is not None and (not isinstance(convolutions, str) or convolutions not in CONVOLUTIONS):
-        raise RelaxError(f"expected convolutions as winograd or None, got {convolutions!r}")
+        raise RelaxError(f"expected convolutions as direct or None, got {convolutions!r}")
 
 
 def compiler_for(target: str, device: str | None, plan_table: str | os.PathLike[str] | None = None) -> Compiler:

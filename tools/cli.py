@@ -153,7 +153,7 @@ def _add_compile(commands: Any) -> None:
     command.add_argument("--pipeline", metavar="PASSES", help="relax passes to run instead of the default ones")
     command.add_argument("--weights", choices=NARROW, help="dtype that weights of products are stored in")
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
-    command.add_argument("--convolutions", choices=["winograd"], help="how those of 3x3 filters in f32 are computed")
+    command.add_argument("--convolutions", choices=["direct"], help="3x3 ones in f32 without Winograd's filtering")
     command.add_argument(
         "--checkpoint", metavar="WEIGHTS", help="a quantized checkpoint, whose weights stay as narrow as there"
     )

@@ -132,7 +132,7 @@ def _rows() -> list[Row]:
         OURS: Outcome([1e-3, 2e-3, 3e-3], 1.0, facts=facts),
         "torch": Outcome([4e-3], 2.0, facts=facts),
         "relaxir-int8": Outcome([1e-3], 0.5, facts=facts),
-        "relaxir-winograd": Outcome([5e-4], 0.25, facts=facts),
+        "relaxir-direct": Outcome([5e-4], 0.25, facts=facts),
         "iree": Outcome(status="failed", text="process ended by SIGSEGV"),
         "tvm": Outcome(status="not installed", text="no tvm"),
     }
@@ -149,7 +149,7 @@ def test_tables() -> None:
     assert "geometric mean of best peer / relaxir 2.00 over 1 cases" in tables.summary(_rows())
     assert "4.00 with int8 activations where weights are int8 or int4" in tables.summary(_rows())
     assert re.search(r"int8 activations +1 +1\.000 ms +100\.0% +4\.00 x  torch", tables.summary(_rows()))
-    assert "8.00 with winograd convolutions where there are such" in tables.summary(_rows())
+    assert "8.00 with direct convolutions where there are others" in tables.summary(_rows())
     (row, _) = tables.as_json(_rows(), {})["rows"]
     assert row["peers"]["torch"]["median_s"] == 4e-3
     assert row["peers"]["iree"]["text"] == "process ended by SIGSEGV"

@@ -13,7 +13,8 @@ from relaxir.dialect.reference.registry import reference_of
 from relaxir.runtime.executable import Executable
 from support.emulation import compile_for
 
-WINOGRAD = default_pipeline(convolutions="winograd")
+#: Small images, too.
+ALL = default_pipeline().replace("relax-winograd-convolutions{gainful=true}", "relax-winograd-convolutions")
 #: Of the largest result: sums in f32 of up to 2,048 products.
 TOLERANCE = 4e-6
 #: Of 18,441.
@@ -113,7 +114,7 @@ def _agrees(executable: Executable, cases: dict[str, Filtering], seed: int) -> N
 
 @pytest.fixture(scope="module")
 def compiled() -> Executable:
-    return rx.compile(_module(CASES), convolutions="winograd")
+    return rx.compile(_module(CASES), pipeline=ALL)
 
 
 def test_results_are_those_of_direct_convolutions(compiled: Executable) -> None:
@@ -131,18 +132,18 @@ def test_what_would_take_longer_stays(compiled: Executable) -> None:
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "neoverse-v1", "apple-m1", "znver4"])
 def test_targets(target: str) -> None:
     cases = {name: CASES[name] for name in ("odd_images", "uneven_padding", "more_columns", "several_parts", "any_large")}
-    _agrees(compile_for(_module(cases), target, WINOGRAD), cases, 4)
+    _agrees(compile_for(_module(cases), target, ALL), cases, 4)
 
 
 def test_checked_code_stays_inside_of_buffers() -> None:
     names = ("odd", "cut_columns", "uneven_padding", "any_size", "one_result")
     cases = {name: CASES[name] for name in names}
-    _agrees(rx.compile(_module(cases), convolutions="winograd", checked=True), cases, 5)
+    _agrees(rx.compile(_module(cases), pipeline=ALL, checked=True), cases, 5)
 
 
 def test_sizes_are_any_at_run_time() -> None:
     cases = {name: CASES[name] for name in ("any_size", "any_large")}
-    executable, rng = rx.compile(_module(cases), convolutions="winograd"), np.random.default_rng(6)
+    executable, rng = rx.compile(_module(cases), pipeline=ALL), np.random.default_rng(6)
     for shape in ((0, 5, 5), (1, 1, 1), (1, 2, 3), (5, 3, 2), (1, 64, 3), (2, 33, 47), (1, 130, 129)):
         changed = {name: replace(case, image=(*shape, case.image[3])) for name, case in cases.items()}
         _agrees(executable, changed, int(rng.integers(1000)))
@@ -160,7 +161,7 @@ def test_sizes_are_any_at_run_time() -> None:
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_numbers_that_are_not_finite_stay_in_their_tile(case: Filtering, places: list[tuple[int, int]], value: float) -> None:
     """Also at edges, where the nearest element is read in the place of what is around the image."""
-    executable = rx.compile(_module({"f": case}), convolutions="winograd")
+    executable = rx.compile(_module({"f": case}), pipeline=ALL)
     rng = np.random.default_rng(7)
     x, w = (rng.standard_normal(s).astype(np.float32) for s in (case.image, case.filters))
     executable.bind(executable.prepare({"f.w": w, "f.b": np.zeros(16, np.float32)}))
@@ -184,7 +185,7 @@ def test_filters_are_transformed_once() -> None:
         x, w = builder.input("x", (1, 8, 8, 16), "f32"), builder.weight("w", (3, 3, 16, 16), "f32")
         attributes = {"padding": [1, 1, 1, 1], "data_layout": "NHWC", "kernel_layout": "HWIO"}
         builder.output(builder.conv2d(builder.conv2d(x, w, **attributes), w, **attributes))
-    executable = rx.compile(builder.build(), convolutions="winograd")
+    executable = rx.compile(builder.build())
     assert executable.module_text.count("relax.winograd_conv2d") == 2
     assert executable.module_text.count("relax.pack_weight") == 1
     rng = np.random.default_rng(8)
@@ -201,20 +202,43 @@ def test_narrow_floats_stay() -> None:
     with builder.function("f"):
         x, w = builder.input("x", (1, 8, 8, 16), "bf16"), builder.weight("w", (3, 3, 16, 16), "bf16")
         builder.output(builder.conv2d(x, w, data_layout="NHWC", kernel_layout="HWIO"))
-    assert "winograd" not in rx.compile(builder.build(), convolutions="winograd").module_text
+    assert "winograd" not in rx.compile(builder.build()).module_text
 
 
-def test_there_are_other_convolutions_on_gpus() -> None:
-    with pytest.raises(rx.RelaxError, match="expected code for CPUs with winograd convolutions, got target 'cuda'"):
-        rx.compile(_module({"f": CASES["even"]}), "cuda:sm_80", convolutions="winograd")
+@pytest.mark.parametrize(
+    ("image", "open_", "expected"),
+    [
+        ((1, 14, 14), "", True),
+        ((1, 5, 5), "", True),  # 9 tiles
+        ((1, 4, 4), "", False),  # 4
+        ((4, 4, 4), "", True),
+        ((64, 1, 1), "", False),  # a result in each
+        ((1, 1, 200), "", False),  # two
+        ((1, 1, 200), "w", False),
+        ((1, 3, 200), "w", True),
+        ((1, 4, 4), "n", True),
+        ((16, 1, 1), "n", False),
+        ((1, 4, 4), "hw", True),
+    ],
+)
+def test_small_images_stay(image: tuple[int, int, int], open_: str, expected: bool) -> None:
+    module = _module({"f": Filtering((*image, 32), 32, open=open_)})
+    assert ("relax.winograd_conv2d" in rx.compile(module).module_text) == expected
 
 
-@pytest.mark.parametrize("given", ["fft", 2, ["winograd"]])
+def test_all_can_be_direct() -> None:
+    module = _module({"f": CASES["several_parts"]})
+    executable = rx.compile(module, convolutions="direct")
+    assert "winograd" not in executable.module_text
+    _agrees(executable, {"f": CASES["several_parts"]}, 9)
+
+
+@pytest.mark.parametrize("given", ["fft", 2, ["direct"]])
 def test_others_are_refused(given: object) -> None:
-    with pytest.raises(rx.RelaxError, match="expected convolutions as winograd or None, got"):
+    with pytest.raises(rx.RelaxError, match="expected convolutions as direct or None, got"):
         rx.compile(_module({"f": CASES["even"]}), convolutions=given)  # type: ignore[arg-type]
 
 
 def test_pipelines_say_themselves() -> None:
     with pytest.raises(rx.RelaxError, match="expected convolutions or a pipeline"):
-        rx.compile(_module({"f": CASES["even"]}), pipeline="cse", convolutions="winograd")
+        rx.compile(_module({"f": CASES["even"]}), pipeline="cse", convolutions="direct")

@@ -3,8 +3,8 @@
 // RUN:   --relax-lower-kernels | filecheck %s
 
 // Threads share units of tiles. In each, tiles of the image are transformed, then a panel of filters after the other
-// is multiplied with them, place by place, and results are written through the epilogue: those of an odd line where the
-// image has it.
+// is multiplied with them, place by place, while the next place's filters are fetched, and results are written through the
+// epilogue: those of an odd line where the image has it.
 // CHECK-LABEL: func.func private @kernel_
 // CHECK-NOT: linalg
 // CHECK: omp.parallel
@@ -16,6 +16,7 @@
 // CHECK: vector.store {{.*}}, %[[TILES]][
 // CHECK: scf.for {{.*}} = %c0 to %c4 step %c1
 // CHECK: scf.for {{.*}} = %c0 to %c4 step %c1
+// CHECK: memref.prefetch
 // CHECK: memref.load %[[TILES]]
 // CHECK: vector.fma
 // CHECK: vector.store {{.*}}, %[[SUMS]][

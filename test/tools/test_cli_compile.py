@@ -82,7 +82,7 @@ def test_compile_with_narrow_weights(relaxir: Cli):
     assert "@main: 1 weight quantized, " in out
 
 
-def test_compile_with_winograd_convolutions(relaxir: Cli):
+def test_compile_with_direct_convolutions(relaxir: Cli):
     Path("image.mlir").write_text("""
 func.func @main(%x: tensor<1x8x8x16xf32>, %w: tensor<3x3x16x16xf32> {relax.name = "w"}) -> tensor<1x6x6x16xf32>
     attributes {relax.num_input = 1 : i64} {
@@ -90,13 +90,16 @@ func.func @main(%x: tensor<1x8x8x16xf32>, %w: tensor<3x3x16x16xf32> {relax.name 
       : (tensor<1x8x8x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x6x6x16xf32>
   return %y : tensor<1x6x6x16xf32>
 }""")
-    code, out, _ = relaxir("compile", "image.mlir", "-o", "image.relax", "--convolutions", "winograd")
+    code, out, _ = relaxir("compile", "image.mlir", "-o", "image.relax", "--convolutions", "direct")
+    assert code == 0
+    assert "winograd" not in (Path("image.relax") / "module.mlir").read_text()
+    code, out, _ = relaxir("compile", "image.mlir", "-o", "image.relax")
     assert code == 0
     assert "winograd" in (Path("image.relax") / "module.mlir").read_text()
     assert re.search(r"pack_weight.*: 1 -> 1, 9\.0 KiB -> 32\.0 KiB", out)
-    code, out, _ = relaxir("compile", "image.mlir", "--convolutions", "winograd", "--print-pipeline")
+    code, out, _ = relaxir("compile", "image.mlir", "--print-pipeline")
     assert code == 0
-    assert "relax-winograd-convolutions,relax-pack-weights" in out
+    assert "relax-winograd-convolutions{gainful=true},relax-pack-weights" in out
 
 
 def test_compile_replaces_an_artifact_and_nothing_else(relaxir: Cli):

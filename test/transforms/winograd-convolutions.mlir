@@ -3,6 +3,7 @@
 // RUN:   | filecheck %s --check-prefix=LIFTED
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-winograd-convolutions,relax-winograd-convolutions)' \
 // RUN:   | filecheck %s
+// RUN: relax-opt %s --relax-winograd-convolutions=gainful=true | filecheck %s --check-prefix=GAINFUL
 
 // Filters are transformed and packed, once for both convolutions; and lifted, though they grow.
 // CHECK-LABEL: @filters(
@@ -47,6 +48,7 @@ func.func @turned(%x: tensor<1x8x8x16xf32>, %w: tensor<24x16x3x3xf32> {relax.nam
 // CHECK-NOT:     winograd
 // CHECK-LABEL: @narrow(
 // CHECK-NOT:     winograd
+// CHECK-LABEL: @small(
 func.func @leaves(%x: tensor<1x8x8x16xf32>, %v: tensor<3x3x16x16xf32>, %c: tensor<1x16x8x8xf32>,
     %f: tensor<1x8x8x15xf32>, %l: tensor<1x8x8x2049xf32>,
     %w: tensor<3x3x16x16xf32> {relax.name = "w"}, %k: tensor<1x3x16x16xf32> {relax.name = "k"},
@@ -85,4 +87,24 @@ func.func @narrow(%x: tensor<1x8x8x16xbf16>, %y: tensor<1x8x8x16xf32>, %w: tenso
   %1 = "relax.conv2d"(%y, %v) {data_layout = "NHWC", kernel_layout = "HWIO", out_dtype = bf16}
       : (tensor<1x8x8x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x6x6x16xbf16>
   return %0, %1 : tensor<1x6x6x16xbf16>, tensor<1x6x6x16xbf16>
+}
+
+// Where it is to pay: images of at least nine tiles, with more than two results in each.
+// GAINFUL-LABEL: @small(
+// GAINFUL:         "relax.conv2d"(%arg0
+// GAINFUL:         "relax.conv2d"(%arg1
+// GAINFUL:         "relax.winograd_conv2d"(%arg2
+// GAINFUL:         "relax.winograd_conv2d"(%arg3
+func.func @small(%a: tensor<1x4x4x16xf32>, %b: tensor<1x1x90x16xf32>, %c: tensor<1x5x5x16xf32>,
+    %d: tensor<?x2x2x16xf32, {sym = ["n"]}>, %w: tensor<3x3x16x16xf32> {relax.name = "w"})
+    attributes {relax.num_input = 4 : i64} {
+  %0 = "relax.conv2d"(%a, %w) {data_layout = "NHWC", kernel_layout = "HWIO", padding = array<i64: 1, 1, 1, 1>}
+      : (tensor<1x4x4x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x4x4x16xf32>
+  %1 = "relax.conv2d"(%b, %w) {data_layout = "NHWC", kernel_layout = "HWIO", padding = array<i64: 1, 1, 1, 1>}
+      : (tensor<1x1x90x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x1x90x16xf32>
+  %2 = "relax.conv2d"(%c, %w) {data_layout = "NHWC", kernel_layout = "HWIO", padding = array<i64: 1, 1, 1, 1>}
+      : (tensor<1x5x5x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x5x5x16xf32>
+  %3 = "relax.conv2d"(%d, %w) {data_layout = "NHWC", kernel_layout = "HWIO", padding = array<i64: 1, 1, 1, 1>}
+      : (tensor<?x2x2x16xf32, {sym = ["n"]}>, tensor<3x3x16x16xf32>) -> tensor<?x2x2x16xf32, {sym = ["n"]}>
+  return
 }

@@ -17,16 +17,19 @@ after::
 
 What filters are transformed by is math on weights, which is always lifted: they take 16/9 of the memory. Those are
 convolutions in NHWC of f32, of one group, with strides and dilation of 1, of at least 16 channels in and out, on targets
-whose kernels read panels. Others stay: few products do not make up for transforming tiles.
+whose kernels read panels. Others stay: few products do not make up for transforming tiles. With ``gainful`` those of small
+images stay, too, which take longer to read their filters than to multiply them.
 
 A result is rounded relative to the largest of the 16 elements that its tile has, not of the 9 that it is a sum of; and where
-one of them is infinite or NaN, all four results of the tile are NaN. So this is no part of the default pipeline.
+one of them is infinite or NaN, all four results of the tile are NaN. ``rx.compile(..., convolutions="direct")`` leaves this
+pass out.
 
 Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015), section 4.1.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -45,21 +48,30 @@ from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
 from ...traversal import outermost
 from ...weight_layouts import WeightLayouts
-from ...winograd import MOST_CHANNELS, OF_FILTER, PLACES, TAPS
+from ...winograd import MOST_CHANNELS, OF_FILTER, PLACES, RESULTS, TAPS
 from .block_movement import reshaped
 
 __all__ = ["WinogradConvolutions"]
 
 # Channels in and out from which on it takes less time: of 16 and 64 x 64 elements, Zen 4, one thread, 0.67 of it.
 _LEAST = 16
+# Known sizes that make fewer tiles, or no more than so many results in each, stay: reading 16/9 of the filters takes longer
+# than fewer products save. 512 channels, Cascade Lake, one thread, over the time of a direct one: 4 tiles of 16 results 1.14,
+# 9 of 25 0.85, 16 of 49 0.78; of four images of 2 x 2 0.95, of 16 of 1 x 1 1.2, of 16 of 2 x 2 0.47.
+_TILES, _RESULTS = 9, 2
 
 
 @dataclass(frozen=True)
 class WinogradConvolutions(Pass):
-    """Rewrites convolutions in functions that have ``relax.num_input``."""
+    """Rewrites convolutions in functions that have ``relax.num_input``.
+
+    Attributes:
+        gainful: only those that take less time so; what is not known of an image is large.
+    """
 
     name: ClassVar[str] = "relax-winograd-convolutions"
     rounding: ClassVar[float] = 1e-5  # sums of as many products in another order, of numbers that were added up first
+    gainful: bool = False
 
     def run(self, op: ir.Operation) -> None:
         layouts, rules = WeightLayouts.of(op), FlowRules.of(op)
@@ -67,14 +79,15 @@ class WinogradConvolutions(Pass):
             return
         for function in functions(op):
             if num_input(function) is not None:
-                walk(function, _Filtering(PackedLayout(layouts.columns), rules.flow(function)).patterns())
+                filtering = _Filtering(PackedLayout(layouts.columns), rules.flow(function), self.gainful)
+                walk(function, filtering.patterns())
 
 
 class _Filtering:
     """What is rewritten in one function: filters that several convolutions read are transformed once, outside of loops."""
 
-    def __init__(self, layout: PackedLayout, flow: WeightFlow):
-        self._layout, self._flow = layout, flow
+    def __init__(self, layout: PackedLayout, flow: WeightFlow, gainful: bool):
+        self._layout, self._flow, self._gainful = layout, flow, gainful
         self._made: dict[tuple[ir.Value, str], ir.Value] = {}
 
     def patterns(self) -> Patterns:
@@ -83,6 +96,8 @@ class _Filtering:
     def _rewrite(self, op: Conv2D, rewriter: Rewriter) -> bool:
         weight, order = op.operands[1], op.kernel_layout
         if self._flow.comes_from_weights(op.results[0]) or not self._flow.once_from_weights(weight) or not _can_filter(op):
+            return False
+        if self._gainful and not _gains(op):
             return False
         if (weight, order) not in self._made:
             with ir.InsertionPoint(outermost(op.operation)), op.location:
@@ -108,6 +123,16 @@ def _can_filter(op: Conv2D) -> bool:
         and channels <= MOST_CHANNELS
     )
     return known and kernel == [TAPS, TAPS] and all(s == 1 for s in (*(op.strides or ()), *(op.dilation or ())))
+
+
+def _gains(op: Conv2D) -> bool:
+    """Whether there are so many tiles, and so many results in them, that fewer products take less time."""
+    images, *image, _ = TensorInfo.of(op.results[0]).shape
+    known = [size for size in image if isinstance(size, int)]
+    tiles = math.prod(-(-size // RESULTS) for size in known)
+    if math.prod(known) <= tiles * _RESULTS ** (len(known) - 1):
+        return False
+    return len(known) < len(image) or not isinstance(images, int) or images * tiles >= _TILES
 
 
 def _transformed(weight: ir.Value, order: str) -> ir.Value:

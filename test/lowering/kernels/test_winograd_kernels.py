@@ -36,9 +36,11 @@ def planned(images: int | None, tiles: tuple[int | None, int | None], channels: 
     ("shape", "expected"),
     [
         ((1, (28, 28), 64, 64), "winograd=40x1 tile=8x2x16"),  # so many are in the cache
-        ((1, (14, 14), 128, 128), "winograd=21x1 tile=7x2x16"),  # register tiles of seven are all whole
-        ((1, (4, 4), 512, 512), "winograd=8x2 tile=8x2x16"),  # two parts by two ranges of filters
-        ((1, (1, 1), 512, 512), "winograd=8x4 tile=8x2x16"),  # one part
+        ((1, (14, 14), 128, 128), "winograd=28x1 tile=7x2x16"),  # register tiles of seven are all whole
+        ((1, (4, 4), 512, 512), "winograd=16x4 tile=8x2x16"),  # one part by four ranges: filters are read once
+        ((3, (4, 4), 512, 512), "winograd=32x2 tile=8x2x16"),  # more than the cache has, as filters are read for each
+        ((8, (4, 4), 1024, 1024), "winograd=16x1 tile=8x2x16"),  # no more than the stack may have
+        ((1, (1, 1), 512, 512), "winograd=8x4 tile=8x2x16"),
         ((1, (4, 8), 16, 32), "winograd=8x1 tile=8x2x16"),  # four parts, as there is one panel
         ((None, (28, 28), 64, 64), "winograd=40x1 tile=8x2x16"),
         ((None, (None, None), 64, 64), "winograd=40x2 tile=8x2x16"),

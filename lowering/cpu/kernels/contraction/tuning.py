@@ -63,6 +63,9 @@ class Tuning:
             processor sees no stream in what they write; of 1024, as ``part_left`` has it, 1.1.
         winograd_bytes: what transformed tiles of Winograd's filtering and their sums may take of the stack: a quarter of level
             2. 64 channels of 56 x 56 elements, 256 of 14 x 14, Zen 4: 512 KiB and 1 MiB take 1.0 of the time.
+        winograd_tiles, winograd_stack: so many tiles there are even where that takes more than ``winograd_bytes``, up to these
+            bytes: all filters are read for each of such units. 512 channels of 8 images of 7 x 7, Cascade Lake, one thread:
+            0.6 of the time of 8 tiles; 16 take 0.7, 48 and 64 as long as 32.
         sums_bytes: what the sums of a block may take of the stack.
         shared_iterations: a loop of fewer iterations is not shared by threads: one inside of it may be.
         work: multiplications that count as one element operation of work.
@@ -98,6 +101,8 @@ class Tuning:
     part_left: int = 1 << 14
     part_right: int = 1 << 17
     winograd_bytes: int = 1 << 18
+    winograd_tiles: int = 32
+    winograd_stack: int = 5 << 18
     sums_bytes: int = 1 << 20
     shared_iterations: int = 4
     work: int = 4

@@ -86,9 +86,13 @@ def _make(shape: ContractionShape, target: Target, tuning: Tuning) -> WinogradPl
 
 
 def _most_tiles(products: ContractionPlan, shape: ContractionShape, tuning: Tuning) -> int:
-    """How many tiles there can be on the stack with their sums, whole register tiles; no more than there are."""
+    """How many tiles there can be on the stack with their sums, whole register tiles; no more than there are.
+
+    In level 2, or so many that reading the filters for them takes no longer than multiplying.
+    """
     rows, bytes_ = products.tile.rows, 4 * PLACES * ((shape.depth or 1) + products.tile.columns)
     most, total = max(rows, tuning.winograd_bytes // bytes_ // rows * rows), _total(shape)
+    most = max(most, min(tuning.winograd_tiles, tuning.winograd_stack // bytes_) // rows * rows)
     return most if total is None else min(most, max(1, total // rows) * rows)
 
 

@@ -20,7 +20,7 @@ OURS = "relaxir"
 #: Ours in other forms: what it has in each, and where, as tables say it.
 FORMS = {
     "relaxir-int8": ("int8 activations", "where weights are int8 or int4, as peers have them"),
-    "relaxir-winograd": ("winograd convolutions", "where there are such"),
+    "relaxir-direct": ("direct convolutions", "where there are others"),
 }
 #: Ours in all its forms: they are in our interpreter, and none is the best peer.
 OWN = (OURS, *FORMS)
@@ -105,7 +105,7 @@ PEERS: dict[str, Peer] = {
         Peer("ik_llama.cpp", "ik_llama", ("ik_llama_cpp", "gguf"), "ik-llama-cpp-python", ("gguf",), copies=1),
         Peer("zentorch", "zentorch_compiled", ("torch", "zentorch"), "zentorch", copies=2),
         Peer("relaxir-int8", "relaxir_int8", ("relaxir", "torch"), "relaxir", copies=1),
-        Peer("relaxir-winograd", "relaxir_winograd", ("relaxir", "torch"), "relaxir", copies=1),
+        Peer("relaxir-direct", "relaxir_direct", ("relaxir", "torch"), "relaxir", copies=1),
     ]
 }
 

@@ -29,8 +29,8 @@ def load(
         return _of_file(folder, threads)
     built, module, weights = made(case)
     executable = rx.compile(module, weights=weights_as(case), activations=activations, convolutions=convolutions)
-    if convolutions is not None and f"relax.{convolutions}_conv2d" not in executable.module_text:
-        raise NotApplicableError(f"there are no {convolutions} convolutions")
+    if convolutions == "direct" and "relax.winograd_conv2d" not in rx.compile(module, weights=weights_as(case)).module_text:
+        raise NotApplicableError("all convolutions are direct")
     executable.bind(executable.prepare(weights))
     executable.threads = threads
     inputs = {name: to_numpy(value, name) for name, value in built.inputs.items()}

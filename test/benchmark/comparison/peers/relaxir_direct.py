@@ -1,4 +1,4 @@
-"""relaxir with 3x3 convolutions by Winograd's filtering, which its default pipeline leaves as they are."""
+"""relaxir with all convolutions as sums of their windows, where its default pipeline has Winograd's filtering."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ __all__ = ["load"]
 
 def load(case: Case, folder: Path, threads: int) -> Loaded:
     if case.file or case.weights != "f32":
-        raise NotApplicableError("convolutions of f32 are computed so")
-    return relaxir.load(case, folder, threads, convolutions="winograd")
+        raise NotApplicableError("convolutions of f32 have another form")
+    return relaxir.load(case, folder, threads, convolutions="direct")
