@@ -12,7 +12,7 @@ Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015), sect
 
 from __future__ import annotations
 
-__all__ = ["MOST_CHANNELS", "OF_FILTER", "OF_IMAGE", "OF_RESULT", "PLACES", "RESULTS", "TAPS", "TILE"]
+__all__ = ["MOST_CHANNELS", "OF_FILTER", "OF_IMAGE", "OF_RESULT", "OF_TAPS", "PLACES", "RESULTS", "TAPS", "TILE"]
 
 #: Elements of a tile along an axis, results of it, and taps of a filter.
 TILE, RESULTS, TAPS = 4, 2, 3
@@ -26,5 +26,7 @@ MOST_CHANNELS = 2048
 OF_IMAGE = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1))
 #: ``G``: of taps along an axis.
 OF_FILTER = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0.0, 0.0, 1.0))
+#: A left inverse of ``G``: the taps of what it made.
+OF_TAPS = ((1, 0, 0, 0), (0, 1, -1, 0), (0, 0, 0, 1))
 #: ``A^T``: of sums of products along an axis.
 OF_RESULT = ((1, 1, 1, 0), (0, 1, -1, -1))

@@ -23,7 +23,7 @@ from numpy.typing import DTypeLike
 from ..dialect.bindings import dialect_module, ir
 from ..dialect.errors import RelaxError
 
-__all__ = ["check_translatable", "llvm_ir", "older_syntax"]
+__all__ = ["bf16_as_integers", "check_translatable", "llvm_ir", "older_syntax"]
 
 # llvmlite's LLVM 22 does not read the float literals of the bindings' LLVM (`f0x3F800000`, `+inf`, `-qnan`, rounded decimals).
 _LITERAL = r"(?:f0x[0-9A-Fa-f]+|[-+]?(?:inf|qnan|nan)\b(?!\()|[-+]s?nan\(0x[0-9A-Fa-f]+\)|[-+]?\d+\.\d+(?:e[-+]\d+)?)"
@@ -34,6 +34,8 @@ _INSTRUCTION = re.compile(r"\b(?:fadd|fsub|fmul|fdiv|frem|fcmp|fneg|phi|select)\
 _BARE = re.compile(rf"(?<=[ ,\[])({_LITERAL})(?=[,\s\]]|$)")
 # Bits of a type, and of its fraction.
 _LAYOUT = {"half": (16, 10), "bfloat": (16, 7), "float": (32, 23), "double": (64, 52)}
+# A type, a literal of it; names and texts, which stay, but for intrinsics' names, which have types in them.
+_BF16 = re.compile(r"\"[^\"]*\"|@llvm\.[\w.]+|[@%][\w.$-]+|\bbfloat\b|\b0xR([0-9A-Fa-f]{4})\b")
 _NEWER_ATTRIBUTES = re.compile(r"nocreateundeforpoison ?")
 
 
@@ -66,6 +68,23 @@ def check_translatable(module: ir.Operation, kinds: tuple[str, ...], to: str) ->
 def older_syntax(text: str) -> str:
     """LLVM IR as the bindings print it, so that llvmlite reads it: literals of floats, and attributes that it does not know."""
     return _NEWER_ATTRIBUTES.sub("", _SUSPECT_LINE.sub(lambda m: _older_literals(m[0]), text))
+
+
+def bf16_as_integers(text: str) -> str:
+    """LLVM IR that moves bf16, and computes nothing in it, as one that moves integers of 16 bits.
+
+    Where a processor has no instruction for bf16, LLVM keeps one that another block reads in f32, and rounds it again by
+    ``__truncsfbf2``, a function that many C runtimes lack.
+    """
+    return _BF16.sub(_as_integer, text) if "bfloat" in text else text
+
+
+def _as_integer(match: re.Match[str]) -> str:
+    if match[1] is not None:
+        return str((int(match[1], 16) + 0x8000) % 0x10000 - 0x8000)
+    if match[0].startswith("@llvm."):
+        return match[0].replace("bf16", "i16")
+    return "i16" if match[0] == "bfloat" else match[0]
 
 
 def _older_literals(line: str) -> str:

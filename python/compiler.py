@@ -83,8 +83,7 @@ def compile(
             activation is off by at most 1/254 of the largest of its group. The report says which products are. None: floats.
         convolutions: ``"direct"``: all sum the products of their windows. None: on CPUs, those of 3x3 filters in f32 with
             strides of 1 take 4/9 of the products (Winograd's filtering), and so about half of the time, where images are large
-            enough; their filters take 16/9 of the memory. Rounding is as small as that of direct ones, but relative to a tile
-            of 4x4 elements; where one of these is infinite or NaN, all four results of the tile are NaN.
+            enough; their filters take 16/9 of the memory. Rounding is as small as that of direct ones.
         checked: whether every access of the code is checked against its buffer: one beyond it ends the call with a RelaxError
             that names the op and the access, and touches nothing. Calls take several times as long, and so does compiling.
         dump: a folder for the stages of the compilation, one file each (:mod:`.dump`), which then comes out of no cache;

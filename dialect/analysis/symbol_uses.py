@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from .. import symbolic
+from ..attributes import Attr
 from ..bindings import ir
-from ..op import op_class
+from ..op import EffectOp, op_class
 from ..ops import GetParam, MatchCast
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, Expr
@@ -30,14 +32,17 @@ class SymbolUses:
 
     def of_type(self, type_: ir.Type) -> frozenset[str]:
         """The symbols of a tensor type, or of the tensors in a tuple; none of any other type."""
+        found = self._types.get(type_)
+        if found is None:
+            found = self._types[type_] = self._of_new(type_)
+        return found
+
+    def _of_new(self, type_: ir.Type) -> frozenset[str]:
         if isinstance(type_, ir.TupleType):
             return _NONE.union(*(self.of_type(t) for t in leaf_types(type_)))
         if not isinstance(type_, ir.RankedTensorType) or type_.encoding is None:
             return _NONE
-        found = self._types.get(type_)
-        if found is None:
-            found = self._types[type_] = _names(TensorInfo.of(type_).shape)
-        return found
+        return _names(TensorInfo.of(type_).shape)
 
     def of_op(self, op: ir.Operation) -> frozenset[str]:
         """The symbols in result types and attributes of an op and of everything inside of it."""
@@ -48,11 +53,12 @@ class SymbolUses:
 
     def _of_one(self, op: ir.Operation) -> frozenset[str]:
         found = _NONE
-        for value in (*op.results, *(a for block in blocks_of(op) for a in block.arguments)):
-            found |= self.of_type(value.type)
-        cls = op_class(op)
-        for key, spec in cls.attrs.items() if cls is not None else ():
-            if spec.symbolic and key in op.attributes:
+        for result in op.results:
+            found |= self.of_type(result.type)
+        for argument in (a for block in blocks_of(op) for a in block.arguments) if len(op.regions) else ():
+            found |= self.of_type(argument.type)
+        for key, spec in _symbolic(op_class(op)):
+            if key in op.attributes:
                 found |= _names(spec.read(key, op.attributes[key]))
         return found
 
@@ -145,9 +151,8 @@ def substitute_type(type_: ir.Type, values: Mapping[str, int | Expr]) -> ir.Type
 def _substitute_one(op: ir.Operation, values: Mapping[str, int | Expr]) -> None:
     for result in op.results:
         _retype(result, values)
-    cls = op_class(op)
-    for key, spec in cls.attrs.items() if cls is not None else ():
-        if spec.symbolic and key in op.attributes:
+    for key, spec in _symbolic(op_class(op)):
+        if key in op.attributes:
             dims = spec.read(key, op.attributes[key])
             op.attributes[key] = spec.write(key, [symbolic.substitute(d, values) for d in dims])
 
@@ -156,6 +161,12 @@ def _retype(value: ir.Value, values: Mapping[str, int | Expr]) -> None:
     type_ = substitute_type(value.type, values)
     if type_ != value.type:
         value.set_type(type_)
+
+
+@functools.cache
+def _symbolic(cls: type[EffectOp] | None) -> list[tuple[str, Attr]]:
+    """The attributes of an op that may have symbols."""
+    return [] if cls is None else [(key, spec) for key, spec in cls.attrs.items() if spec.symbolic]
 
 
 def _names(dims: Iterable[Dim]) -> frozenset[str]:

@@ -19,8 +19,10 @@ class WinogradConv2D(Op, name="winograd_conv2d"):
     """A convolution of ``x[n, h, w, c]`` with 3x3 filters that were transformed for it: ``[n, h', w', channels]``.
 
     Filters are ``G g G^T`` of all channels, the matrix ``[16 * c, channels]``, packed. A tile of 2x2 results is computed of 4x4
-    elements: rounding is relative to the largest of these, and what is no finite number in one of them is NaN in all four.
-    ``padding`` is top, left, bottom, right. Sums are taken in f32 (f64 for f64 operands) and rounded once.
+    elements, and rounding is relative to the largest element of a window. Where an element of a tile is infinite or NaN,
+    results are the sums of their windows, infinite as those of ``conv2d``; code for GPUs, and for other dtypes than f32, may
+    have NaN for an infinity. ``padding`` is top, left, bottom, right. Sums are taken in f32 (f64 for f64 operands) and rounded
+    once.
     """
 
     x: Operand[Tensor]

@@ -15,6 +15,7 @@ from typing import Any
 from ...dialect.errors import RelaxError
 from ..archive import archive
 from ..compiler import KernelStore
+from ..llvm_text import bf16_as_integers
 from ..target import Target
 from ..worker_process import WorkerDeathError, WorkerProcess, WorkerProcesses
 from . import llvm_worker
@@ -130,6 +131,7 @@ def _key(unit: Unit, target: Target) -> str:
 
 def safe_text(text: str, target: Target) -> str:
     """LLVM IR of which LLVM makes right code."""
+    text = text if target.has_bf16 else bf16_as_integers(text)
     return _stores_apart(text) if target.has("avx512f") else text
 
 

@@ -153,30 +153,36 @@ def test_sizes_are_any_at_run_time() -> None:
     ("case", "places"),
     [
         (Filtering((1, 9, 10, 16), 16, alone=True), [(4, 5)]),
-        (Filtering((1, 9, 10, 16), 16, alone=True), [(0, 0), (8, 9)]),
+        (Filtering((1, 9, 10, 16), 40, alone=True), [(0, 0), (8, 9)]),
         (Filtering((1, 4, 4, 16), 16, (5, 4, 6, 7), alone=True), [(0, 0), (0, 3), (3, 0), (3, 3)]),
         (Filtering((1, 2, 9, 16), 16, alone=True), [(1, 8)]),
+        (Filtering((1, 9, 10, 37), 50, alone=True), [(2, 1), (2, 2), (7, 9)]),
+        (Filtering((1, 9, 10, 21), 33, open="hw"), [(0, 9), (5, 5)]),
+        (Filtering((1, 9, 10, 300), 20), [(0, 9), (5, 5)]),
     ],
 )
-@pytest.mark.parametrize("value", [np.inf, np.nan])
-def test_numbers_that_are_not_finite_stay_in_their_tile(case: Filtering, places: list[tuple[int, int]], value: float) -> None:
-    """Also at edges, where the nearest element is read in the place of what is around the image."""
-    executable = rx.compile(_module({"f": case}), pipeline=ALL)
-    rng = np.random.default_rng(7)
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 3e38])
+@pytest.mark.parametrize("target", [None, "x86-64-v3", "neoverse-v1"])
+def test_numbers_that_are_not_finite_stay_in_their_windows(
+    case: Filtering, places: list[tuple[int, int]], value: float, target: str | None
+) -> None:
+    """Also at edges, where the nearest element is read in the place of what is around the image; and in all channels."""
+    module, rng = _module({"f": case}), np.random.default_rng(7)
+    executable = rx.compile(module, pipeline=ALL) if target is None else compile_for(module, target, ALL)
     x, w = (rng.standard_normal(s).astype(np.float32) for s in (case.image, case.filters))
-    executable.bind(executable.prepare({"f.w": w, "f.b": np.zeros(16, np.float32)}))
-    for y, column in places:
-        x[0, y, column, 3] = value
-    got, want = np.asarray(executable(x))[0], case.expected(x, w, np.zeros(16))[0]
-    top, left = case.padding[:2]
-    near = np.zeros(got.shape[:2], bool)
-    for y, column in np.ndindex(near.shape):
-        first = 2 * (y // 2) - top, 2 * (column // 2) - left
-        near[y, column] = any(0 <= a - first[0] < 4 and 0 <= b - first[1] < 4 for a, b in places)
-    assert np.isfinite(got[~near]).all()
-    assert not np.isfinite(got[~np.isfinite(want).all(-1)]).any()
-    scale = np.abs(want[~near]).max(initial=0)
-    np.testing.assert_allclose(got[~near], want[~near], rtol=0, atol=TOLERANCE * scale)
+    w *= 2**-12  # a product with 3e38, and sums of sixteen, are numbers
+    bias = rng.standard_normal(case.outputs).astype(np.float32)
+    executable.bind(executable.prepare({"f.w": w, "f.b": bias}))
+    for channel, (y, column) in enumerate(places):
+        x[0, y, column, -1 - 5 * channel] = value
+    got, want = np.asarray(executable(x)), case.expected(x, w, bias)
+    is_finite = np.isfinite(want)
+    assert is_finite.any()
+    np.testing.assert_array_equal(got[~is_finite], want[~is_finite])
+    moderate = is_finite & (np.abs(want) < 1e30)
+    assert moderate.any()
+    np.testing.assert_allclose(got[moderate], want[moderate], rtol=0, atol=TOLERANCE * np.abs(want[moderate]).max())
+    np.testing.assert_allclose(got[is_finite], want[is_finite], rtol=0, atol=TOLERANCE * np.abs(want[is_finite]).max())
 
 
 def test_filters_are_transformed_once() -> None:

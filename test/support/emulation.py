@@ -39,7 +39,7 @@ def generated(module: rx.Module, name: str, passes: str | None = None) -> str:
 
 def emulated(text: str) -> str:
     """LLVM IR text without instructions that only some processors have. Raises AssertionError at an unknown intrinsic."""
-    needed: dict[str, str] = {_ROUND: _round_function(0)}
+    needed: dict[str, str] = {}
     for pattern, make in _INSTRUCTIONS:
 
         def replaced(match: re.Match[str], make: Callable[[re.Match[str]], _Call] = make) -> str:
@@ -66,10 +66,6 @@ class _Call:
     definition: str
 
 
-#: The function that LLVM calls to round to bf16, for what stays scalar; not all C runtimes have it.
-_ROUND = "__truncsfbf2"
-
-
 def _vector(count: int, element: str) -> str:
     return f"<{count} x {element}>" if count else element
 
@@ -80,7 +76,7 @@ def _splat(count: int, element: str, value: int) -> str:
 
 def _round_function(count: int) -> str:
     """f32 to bf16: to nearest even, a NaN becomes quiet. (The instruction of x86 gives zero for what is below the normal.)"""
-    name = f"emulate.round.{count}" if count else _ROUND
+    name = f"emulate.round.{count}"
     ints, halves, floats, narrow, bools = (_vector(count, e) for e in ("i32", "i16", "float", "bfloat", "i1"))
     return f"""define hidden {narrow} @{name}({floats} %x) {{
   %bits = bitcast {floats} %x to {ints}
@@ -101,23 +97,24 @@ def _round_function(count: int) -> str:
 
 
 def _rounded(match: re.Match[str]) -> _Call:
-    count = int(match["count"])
-    arguments = f"<{count} x float> {match['x']}"
-    return _Call(f"emulate.round.{count}", f"<{count} x bfloat>", arguments, _round_function(count))
+    count = int(match["count"] or 0)
+    arguments = f"{_vector(count, 'float')} {match['x']}"
+    return _Call(f"emulate.round.{count}", _vector(count, "bfloat"), arguments, _round_function(count))
 
 
 def _widened(match: re.Match[str]) -> _Call:
-    count = int(match["count"])
-    name, result = f"emulate.widen.{count}", f"<{count} x float>"
-    definition = f"""define hidden {result} @{name}(<{count} x bfloat> %x) {{
-  %bits = bitcast <{count} x bfloat> %x to <{count} x i16>
-  %wide = zext <{count} x i16> %bits to <{count} x i32>
-  %upper = shl <{count} x i32> %wide, splat (i32 16)
-  %result = bitcast <{count} x i32> %upper to {result}
-  ret {result} %result
+    count = int(match["count"] or 0)
+    ints, halves, floats, narrow = (_vector(count, e) for e in ("i32", "i16", "float", "bfloat"))
+    name = f"emulate.widen.{count}"
+    definition = f"""define hidden {floats} @{name}({narrow} %x) {{
+  %bits = bitcast {narrow} %x to {halves}
+  %wide = zext {halves} %bits to {ints}
+  %upper = shl {ints} %wide, {_splat(count, "i32", 16)}
+  %result = bitcast {ints} %upper to {floats}
+  ret {floats} %result
 }}
 """
-    return _Call(name, result, f"<{count} x bfloat> {match['x']}", definition)
+    return _Call(name, floats, f"{narrow} {match['x']}", definition)
 
 
 def _bf16_pairs(match: re.Match[str]) -> _Call:
@@ -276,8 +273,8 @@ _PMADDWD = r"(?:sse2\.pmadd\.wd|avx2\.pmadd\.wd|avx512\.pmaddw\.d\.512)"
 # Constants are splats in parentheses of their own.
 _ARGUMENTS = r"\((?P<arguments>(?:[^()]|\([^()]*\))*)\)"
 _INSTRUCTIONS: tuple[tuple[str, Callable[[re.Match[str]], _Call]], ...] = (
-    (rf"fptrunc <(?P<count>\d+) x float> {_VALUE} to <\d+ x bfloat>", _rounded),
-    (rf"fpext <(?P<count>\d+) x bfloat> {_VALUE} to <\d+ x float>", _widened),
+    (rf"fptrunc (?:<(?P<count>\d+) x )?float>? {_VALUE} to (?:<\d+ x )?bfloat>?", _rounded),
+    (rf"fpext (?:<(?P<count>\d+) x )?bfloat>? {_VALUE} to (?:<\d+ x )?float>?", _widened),
     (rf"call <\d+ x float> @llvm\.x86\.avx512bf16\.dpbf16ps\.(?P<bits>\d+){_ARGUMENTS}", _bf16_pairs),
     (rf"call <4 x float> @llvm\.aarch64\.neon\.bfdot\.v4f32\.v8bf16{_ARGUMENTS}", _neon_pairs),
     (rf"call <\d+ x float> @llvm\.x86\.avx512\.mask\.scalef\.ps\.(?P<bits>\d+){_ARGUMENTS}", _scaled),

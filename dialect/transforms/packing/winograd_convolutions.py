@@ -20,9 +20,8 @@ convolutions in NHWC of f32, of one group, with strides and dilation of 1, of at
 whose kernels read panels. Others stay: few products do not make up for transforming tiles. With ``gainful`` those of small
 images stay, too, which take longer to read their filters than to multiply them.
 
-A result is rounded relative to the largest of the 16 elements that its tile has, not of the 9 that it is a sum of; and where
-one of them is infinite or NaN, all four results of the tile are NaN. ``rx.compile(..., convolutions="direct")`` leaves this
-pass out.
+A result is rounded relative to the largest element of its window times the largest tap, not to the sum of all products.
+``rx.compile(..., convolutions="direct")`` leaves this pass out.
 
 Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (2015), section 4.1.
 """

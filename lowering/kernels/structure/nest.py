@@ -115,11 +115,11 @@ def _extents(
     operation: ir.Operation, values: Sequence[ir.Value], indices: Sequence[Sequence[Linear]], rank: int, memory: Buffers
 ) -> dict[int, Size]:
     found: dict[int, list[tuple[ir.Value, int]]] = {d: [] for d in range(rank)}
+    dims = {Linear.dim(d): d for d in range(rank)}
     for value, index in zip(values, indices, strict=True):
         for position, expression in enumerate(index):
-            for dim in range(rank):
-                if expression == Linear.dim(dim):
-                    found[dim].append((value, position))
+            if expression in dims:
+                found[dims[expression]].append((value, position))
     missing = [d for d, places in found.items() if not places]
     if missing:
         raise RelaxError(f"expected loop d{missing[0]} to index some operand directly", operation.location)

@@ -38,6 +38,7 @@ from ..contraction.tiles import Tiles
 from ..contraction.tuning import LINE, tuning_of
 from .group import WinogradGroup, find_winograd
 from .image_loads import ImageLoads, Loads
+from .nonfinite import NonfiniteTiles
 from .plan import WinogradPlan, checked_winograd_plan
 from .transform import results_of, transformed
 
@@ -74,6 +75,7 @@ class _Unit:
         is_last: whether there are the latter, which only the last unit has; None where no unit has.
         transformed: ``[16, tiles, channels]`` on the stack.
         sums: ``[16, tiles, columns of a panel]`` on the stack.
+        nonfinite: finds tiles whose results are no sums of these.
     """
 
     first: ir.Value
@@ -82,6 +84,7 @@ class _Unit:
     is_last: ir.Value | None
     transformed: ir.Value
     sums: ir.Value
+    nonfinite: NonfiniteTiles
 
 
 class _TileLoads(OperandLoads):
@@ -183,7 +186,11 @@ class WinogradKernel:
         if is_last is not None:
             stop = em.op("arith.select", [is_last, em.add(end, em.number(self.rest)), end], em.index)
         stacks = (em.scratch(PLACES * place, em.f32) for place in (self.place, self.sums_place))
-        return _Unit(first, end, stop, is_last, *stacks)
+        nonfinite = NonfiniteTiles(self.image, self._loads(), self.tiles, self.depth, self.plan.tiles + self.rest)
+        return _Unit(first, end, stop, is_last, *stacks, nonfinite)
+
+    def _loads(self) -> _TileLoads:
+        return _TileLoads(self.contraction, self.emitter, self.memory, self.plan.products)
 
     def _unit(self, unit: _Unit, number: ir.Value) -> None:
         em, ranges, panel = self.emitter, self.plan.ranges, self.tiles.panel
@@ -210,12 +217,15 @@ class WinogradKernel:
     def _transform(self, tile: ir.Value, unit: _Unit) -> None:
         """One tile, all channels: whole vectors, then what is left."""
         em, width, point = self.emitter, self.tiles.width, self._tile_point(tile)
-        row = em.mul(em.sub(tile, unit.first), em.number(self.depth))
+        number = em.sub(tile, unit.first)
+        row = em.mul(number, em.number(self.depth))
+        unit.nonfinite.begin(number)
 
         def vector(load: Loads, channel: ir.Value, mask: ir.Value | None) -> None:
             lanes = point.at(EACH, channel, width).with_lanes(Lanes(EACH, width, mask))
-            at = em.add(row, channel)
-            for i, value in enumerate(transformed(em, load(lanes))):
+            at, values = em.add(row, channel), transformed(em, load(lanes))
+            unit.nonfinite.note(number, values)
+            for i, value in enumerate(values):
                 place = em.add(at, em.number(i * self.place))
                 if mask is None:
                     em.effect("vector.store", [value, unit.transformed, place])
@@ -277,7 +287,7 @@ class WinogradKernel:
     ) -> None:
         """The sums of one place of some tiles: the first one, and how many."""
         em, (i, j), (first, height), panel = self.emitter, place, rows, self.tiles.panel
-        loads = _TileLoads(self.contraction, em, self.memory, self.plan.products)
+        loads = self._loads()
         loads.stack = unit.transformed
         within, number = em.sub(first, unit.first), em.add(em.mul(i, em.number(TILE)), j)
         row = em.opaque(em.add(em.mul(within, em.number(self.depth)), em.mul(number, em.number(self.place))))
@@ -295,12 +305,15 @@ class WinogradKernel:
     def _results(self, columns: Sequence[Column], unit: _Unit, tile: ir.Value) -> None:
         """The results of a tile, a vector of filters at a time."""
         em, kind = self.emitter, self.emitter.vector(self.tiles.width, self.emitter.f32)
-        at, begin = self._tile_point(tile), em.mul(em.sub(tile, unit.first), em.number(self.tiles.panel))
+        at, number = self._tile_point(tile), em.sub(tile, unit.first)
+        begin, nonfinite = em.mul(number, em.number(self.tiles.panel)), unit.nonfinite
+        places = [em.add(begin, em.number(p * self.sums_place)) for p in range(PLACES)]
+        em.only_when(nonfinite.is_one(number), lambda: nonfinite.sum_windows(at, columns[0][0], unit.sums, places))
         for vector, column in enumerate(columns):
-            places = [em.number(p * self.sums_place + vector * self.tiles.width) for p in range(PLACES)]
-            found = [em.op("vector.load", [unit.sums, em.add(begin, place)], kind) for place in places]
-            for number, result in enumerate(results_of(em, found)):
-                self._write(result, divmod(number, RESULTS), at, column)
+            own = [em.add(place, em.number(vector * self.tiles.width)) for place in places]
+            found = [em.op("vector.load", [unit.sums, place], kind) for place in own]
+            for corner, result in enumerate(results_of(em, found)):
+                self._write(result, divmod(corner, RESULTS), at, column)
 
     def _write(self, result: ir.Value, corner: tuple[int, int], at: Point, column: Column) -> None:
         """One of the four results, where the image has it."""
