@@ -64,7 +64,7 @@ def drawn_arrays(module: rx.Module, drawn: list[Layer], functions: int) -> tuple
 def results(
     module: rx.Module, weights: dict[str, np.ndarray], inputs: list[list[np.ndarray]], checked: bool
 ) -> list[np.ndarray]:
-    exe = rx.compile(module, checked=checked)
+    exe = rx.compile(module, checked=checked, convolutions="direct")
     exe.bind(exe.prepare(weights))
     found = []
     for f, given in enumerate(inputs):
@@ -95,7 +95,7 @@ def check(monkeypatch, drawn: list[Layer], element: str = "f32", functions: int 
 
 def kernels_of(module: rx.Module, folder: Path) -> list[str]:
     """The kernels of any image that code was made of."""
-    rx.compile(module, dump=folder)
+    rx.compile(module, dump=folder, convolutions="direct")
     (text,) = [path.read_text() for path in sorted(folder.glob("*-merge-kernels.mlir"))][-1:]
     return [line for line in text.splitlines() if "func.func private @" in line and "strided<[?, ?, ?, 1]>" in line]
 
