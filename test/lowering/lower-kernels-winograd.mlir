@@ -8,25 +8,27 @@
 // CHECK-LABEL: func.func private @kernel_
 // CHECK-NOT: linalg
 // CHECK: omp.parallel
+// CHECK: %[[TILES:.*]] = memref.alloca() {{.*}} : memref<33024xf32>
+// CHECK: %[[SUMS:.*]] = memref.alloca() {{.*}} : memref<33024xf32>
 // CHECK: %[[FINITE:.*]] = memref.alloca() {{.*}} : memref<1024xf32>
 // CHECK: %[[ELEMENTS:.*]] = memref.alloca() {{.*}} : memref<256xf32>
 // CHECK: %[[TOTALS:.*]] = memref.alloca() {{.*}} : memref<128xf32>
-// CHECK: %[[TILES:.*]] = memref.alloca() {{.*}} : memref<33024xf32>
-// CHECK: %[[SUMS:.*]] = memref.alloca() {{.*}} : memref<33024xf32>
 // CHECK: omp.loop_nest
 // CHECK: vector.load {{.*}} : memref<13824xf32>, vector<16xf32>
 // CHECK: arith.subf {{.*}} : vector<16xf32>
-// CHECK: vector.store {{.*}}, %[[FINITE]][
 // CHECK: vector.store {{.*}}, %[[TILES]][
+// CHECK: vector.store {{.*}}, %[[FINITE]][
+// CHECK: vector.load %[[FINITE]][
+// CHECK: arith.cmpf uno
+// CHECK: %[[IS_ANY:.*]] = vector.reduction <or>
 // CHECK: scf.for {{.*}} = %c0 to %c4 step %c1
 // CHECK: scf.for {{.*}} = %c0 to %c4 step %c1
 // CHECK: memref.prefetch
 // CHECK: memref.load %[[TILES]]
 // CHECK: vector.fma
 // CHECK: vector.store {{.*}}, %[[SUMS]][
-// CHECK: %[[SUM:.*]] = vector.load %[[FINITE]][
-// CHECK: arith.cmpf uno, %[[SUM]], %[[SUM]]
-// CHECK: vector.reduction <or>
+// CHECK: scf.if %[[IS_ANY]]
+// CHECK: vector.load %[[FINITE]][
 // CHECK: scf.if
 // CHECK: vector.store {{.*}}, %[[TOTALS]][
 // CHECK: vector.store {{.*}}, %[[ELEMENTS]][

@@ -48,6 +48,10 @@ class ImageLoads:
         else:
             build(self._at_edges)
 
+    def anywhere(self, point: Point) -> list[ir.Value]:
+        """The elements of a tile wherever it is, in more time than where that is known."""
+        return self._framed(point) if self.frame is None else self._at_edges(point)
+
     def _framed(self, point: Point) -> list[ir.Value]:
         return [self.memory.load(o.buffer, o.offset, point) for o in self.inputs if o.buffer is not None]
 

@@ -185,9 +185,9 @@ class WinogradKernel:
         em, stop = self.emitter, end
         if is_last is not None:
             stop = em.op("arith.select", [is_last, em.add(end, em.number(self.rest)), end], em.index)
-        stacks = (em.scratch(PLACES * place, em.f32) for place in (self.place, self.sums_place))
+        tiles, sums = (em.scratch(PLACES * place, em.f32) for place in (self.place, self.sums_place))
         nonfinite = NonfiniteTiles(self.image, self._loads(), self.tiles, self.depth, self.plan.tiles + self.rest)
-        return _Unit(first, end, stop, is_last, *stacks, nonfinite)
+        return _Unit(first, end, stop, is_last, tiles, sums, nonfinite)
 
     def _loads(self) -> _TileLoads:
         return _TileLoads(self.contraction, self.emitter, self.memory, self.plan.products)
@@ -198,7 +198,8 @@ class WinogradKernel:
         begin, after = em.number(0), em.number(self.panels * panel)
         if ranges > 1:
             begin, after = (self._range(n) for n in (number, em.add(number, em.number(1))))
-        em.each(begin, after, panel, lambda n: self._each_width(n, lambda columns: self._panel(columns, unit)))
+        is_any = unit.nonfinite.is_any(em.sub(unit.stop, unit.first))
+        em.each(begin, after, panel, lambda n: self._each_width(n, lambda columns: self._panel(columns, unit, is_any)))
 
     def _range(self, number: ir.Value) -> ir.Value:
         """The first column of a range of filters."""
@@ -217,26 +218,28 @@ class WinogradKernel:
     def _transform(self, tile: ir.Value, unit: _Unit) -> None:
         """One tile, all channels: whole vectors, then what is left."""
         em, width, point = self.emitter, self.tiles.width, self._tile_point(tile)
-        number = em.sub(tile, unit.first)
+        number, nonfinite = em.sub(tile, unit.first), unit.nonfinite
         row = em.mul(number, em.number(self.depth))
-        unit.nonfinite.begin(number)
 
-        def vector(load: Loads, channel: ir.Value, mask: ir.Value | None) -> None:
+        def vector(load: Loads, channel: ir.Value, mask: ir.Value | None, known: ir.Value) -> ir.Value:
             lanes = point.at(EACH, channel, width).with_lanes(Lanes(EACH, width, mask))
             at, values = em.add(row, channel), transformed(em, load(lanes))
-            unit.nonfinite.note(number, values)
             for i, value in enumerate(values):
                 place = em.add(at, em.number(i * self.place))
                 if mask is None:
                     em.effect("vector.store", [value, unit.transformed, place])
                 else:
                     em.effect("vector.maskedstore", [unit.transformed, place, mask, value])
+            return nonfinite.with_channels(known, values)
 
         def channels(load: Loads) -> None:
-            whole = self.depth // width * width
-            em.each(em.number(0), em.number(whole), width, lambda channel: vector(load, channel, None))
+            whole, known = self.depth // width * width, nonfinite.zero
+            if whole:
+                bounds = em.number(0), em.number(whole), width
+                (known,) = em.loop(*bounds, lambda channel, found: [vector(load, channel, None, found[0])], [known])
             if whole < self.depth:
-                vector(load, em.number(whole), em.lane_mask(width, em.number(self.depth - whole)))
+                known = vector(load, em.number(whole), em.lane_mask(width, em.number(self.depth - whole)), known)
+            nonfinite.keep(number, known)
 
         self.image.each_way(point, channels)
 
@@ -255,7 +258,7 @@ class WinogradKernel:
             em.only_when(is_whole, lambda: panel(self.tiles.columns(column)))
             em.only_when(em.invert(is_whole), lambda: panel(self.tiles.columns(column, rest)))
 
-    def _panel(self, columns: Sequence[Column], unit: _Unit) -> None:
+    def _panel(self, columns: Sequence[Column], unit: _Unit, is_nonfinite: ir.Value) -> None:
         """The tiles of a unit by one panel: a place of all of them after the other, then their results.
 
         A place's filters stay in the level-1 cache, where all places of eight tiles at a time would read those of a panel again
@@ -280,7 +283,18 @@ class WinogradKernel:
                 em.only_when(unit.is_last, lambda: tile(unit.end, self.rest, Share(em.number(0), 0)))
 
         em.each(em.number(0), four, 1, lambda i: em.each(em.number(0), four, 1, lambda j: place(i, j)))
+        em.only_when(is_nonfinite, lambda: em.each(unit.first, unit.stop, 1, lambda t: self._sum_windows(columns, unit, t)))
         em.each(unit.first, unit.stop, 1, lambda tile: self._results(columns, unit, tile))
+
+    def _sum_windows(self, columns: Sequence[Column], unit: _Unit, tile: ir.Value) -> None:
+        """The sums of a tile that is not finite."""
+        em, number = self.emitter, self.emitter.sub(tile, unit.first)
+
+        def sums() -> None:
+            begin = em.mul(number, em.number(self.tiles.panel))
+            unit.nonfinite.sum_windows(self._tile_point(tile), columns[0][0], unit.sums, begin, self.sums_place)
+
+        em.only_when(unit.nonfinite.is_one(number), sums)
 
     def _products(
         self, columns: Sequence[Column], unit: _Unit, place: tuple[ir.Value, ir.Value], rows: tuple[ir.Value, int], share: Share
@@ -305,15 +319,12 @@ class WinogradKernel:
     def _results(self, columns: Sequence[Column], unit: _Unit, tile: ir.Value) -> None:
         """The results of a tile, a vector of filters at a time."""
         em, kind = self.emitter, self.emitter.vector(self.tiles.width, self.emitter.f32)
-        at, number = self._tile_point(tile), em.sub(tile, unit.first)
-        begin, nonfinite = em.mul(number, em.number(self.tiles.panel)), unit.nonfinite
-        places = [em.add(begin, em.number(p * self.sums_place)) for p in range(PLACES)]
-        em.only_when(nonfinite.is_one(number), lambda: nonfinite.sum_windows(at, columns[0][0], unit.sums, places))
+        at, begin = self._tile_point(tile), em.mul(em.sub(tile, unit.first), em.number(self.tiles.panel))
         for vector, column in enumerate(columns):
-            own = [em.add(place, em.number(vector * self.tiles.width)) for place in places]
-            found = [em.op("vector.load", [unit.sums, place], kind) for place in own]
-            for corner, result in enumerate(results_of(em, found)):
-                self._write(result, divmod(corner, RESULTS), at, column)
+            places = [em.number(p * self.sums_place + vector * self.tiles.width) for p in range(PLACES)]
+            found = [em.op("vector.load", [unit.sums, em.add(begin, place)], kind) for place in places]
+            for number, result in enumerate(results_of(em, found)):
+                self._write(result, divmod(number, RESULTS), at, column)
 
     def _write(self, result: ir.Value, corner: tuple[int, int], at: Point, column: Column) -> None:
         """One of the four results, where the image has it."""

@@ -8,23 +8,22 @@ from .....dialect.bindings import ir
 from .....dialect.winograd import OF_IMAGE, OF_RESULT
 from ....kernels.emit.emitter import Emitter
 
-__all__ = ["both_sides", "results_of", "transformed"]
+__all__ = ["results_of", "transformed"]
 
 _Matrix = Sequence[Sequence[int]]
 
 
 def transformed(em: Emitter, tile: Sequence[ir.Value]) -> list[ir.Value]:
     """``B^T d B`` of 16 elements, row by row."""
-    return both_sides(em, OF_IMAGE, tile)
+    return _both_sides(em, OF_IMAGE, tile)
 
 
 def results_of(em: Emitter, sums: Sequence[ir.Value]) -> list[ir.Value]:
     """``A^T m A`` of 16 sums: four results, row by row."""
-    return both_sides(em, OF_RESULT, sums)
+    return _both_sides(em, OF_RESULT, sums)
 
 
-def both_sides(em: Emitter, matrix: _Matrix, values: Sequence[ir.Value]) -> list[ir.Value]:
-    """``M v M^T`` of a square of values, row by row."""
+def _both_sides(em: Emitter, matrix: _Matrix, values: Sequence[ir.Value]) -> list[ir.Value]:
     size = len(matrix[0])
     columns = [_times(em, matrix, values[x::size]) for x in range(size)]
     return [value for row in zip(*columns, strict=True) for value in _times(em, matrix, row)]
