@@ -36,6 +36,7 @@ _BARE = re.compile(rf"(?<=[ ,\[])({_LITERAL})(?=[,\s\]]|$)")
 _LAYOUT = {"half": (16, 10), "bfloat": (16, 7), "float": (32, 23), "double": (64, 52)}
 # A type, a literal of it; names and texts, which stay, but for intrinsics' names, which have types in them.
 _BF16 = re.compile(r"\"[^\"]*\"|@llvm\.[\w.]+|[@%][\w.$-]+|\bbfloat\b|\b0xR([0-9A-Fa-f]{4})\b")
+_ARITHMETIC = re.compile(r"= (?:f(?:add|sub|mul|div|rem|neg|cmp|ptrunc|pext|pto[su]i)|[su]itofp) [^\n]*\bbfloat\b")
 _NEWER_ATTRIBUTES = re.compile(r"nocreateundeforpoison ?")
 
 
@@ -71,12 +72,14 @@ def older_syntax(text: str) -> str:
 
 
 def bf16_as_integers(text: str) -> str:
-    """LLVM IR that moves bf16, and computes nothing in it, as one that moves integers of 16 bits.
+    """LLVM IR that moves bf16 as one that moves integers of 16 bits; one that computes in it stays.
 
     Where a processor has no instruction for bf16, LLVM keeps one that another block reads in f32, and rounds it again by
     ``__truncsfbf2``, a function that many C runtimes lack.
     """
-    return _BF16.sub(_as_integer, text) if "bfloat" in text else text
+    if "bfloat" not in text or _ARITHMETIC.search(text):
+        return text
+    return _BF16.sub(_as_integer, text)
 
 
 def _as_integer(match: re.Match[str]) -> str:

@@ -64,6 +64,15 @@ define i16 @bfloat(ptr %bfloat, <4 x i16> %x) { ; "bfloat"
     )
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["%2 = fadd bfloat %0, %1", "%2 = fptrunc float %0 to bfloat", "%2 = fcmp olt <4 x bfloat> %0, %1",
+     "%2 = sitofp i32 %0 to bfloat"],
+)  # fmt: skip
+def test_what_computes_in_bf16_stays(line: str) -> None:
+    assert bf16_as_integers(f"  {line}\n") == f"  {line}\n"
+
+
 def test_sorts_of_bf16_link_here() -> None:
     """Whatever this processor has."""
     executable = rx.compile(_module("bf16"))
