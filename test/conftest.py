@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,21 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+@pytest.fixture(autouse=True)
+def subnormals() -> Iterator[None]:
+    """A test that has this thread round subnormals to 0 from then on fails, not those behind it whose numbers are wrong.
+
+    A library that GCC has linked with ``-ffast-math`` does so as it is loaded.
+    """
+    before = _keeps_subnormals()
+    yield
+    assert before == _keeps_subnormals(), "the test left arithmetic otherwise than it found it"
+
+
+def _keeps_subnormals(least: float = 5e-324) -> bool:
+    return least * 1.0 != 0.0
 
 
 @pytest.fixture
