@@ -10,8 +10,8 @@
 // CHECK: omp.parallel
 // CHECK: %[[TILES:.*]] = memref.alloca() {{.*}} : memref<33024xf32>
 // CHECK: %[[SUMS:.*]] = memref.alloca() {{.*}} : memref<33024xf32>
-// CHECK: %[[FINITE:.*]] = memref.alloca() {{.*}} : memref<1024xf32>
 // CHECK: %[[ELEMENTS:.*]] = memref.alloca() {{.*}} : memref<256xf32>
+// CHECK: %[[FINITE:.*]] = memref.alloca() {{.*}} : memref<1024xf32>
 // CHECK: %[[TOTALS:.*]] = memref.alloca() {{.*}} : memref<128xf32>
 // CHECK: omp.loop_nest
 // CHECK: vector.load {{.*}} : memref<13824xf32>, vector<16xf32>

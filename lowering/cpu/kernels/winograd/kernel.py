@@ -37,7 +37,7 @@ from ..contraction.tile_place import Column, NextPanel, Share, Steps, TilePlace
 from ..contraction.tiles import Tiles
 from ..contraction.tuning import LINE, tuning_of
 from .group import WinogradGroup, find_winograd
-from .image_loads import ImageLoads, Loads
+from .image_tiles import ImageTiles, Loads
 from .nonfinite import NonfiniteTiles
 from .plan import WinogradPlan, checked_winograd_plan
 from .transform import results_of, transformed
@@ -118,7 +118,7 @@ class WinogradKernel:
         epilogue = None if matched.epilogue is None else read_nest(matched.epilogue, self.written)
         self.epilogue = FetchedEpilogue(self.results, epilogue, matched, emitter, self.written)
         self.tiles = Tiles(emitter, plan.products)
-        self.image = ImageLoads(self.contraction, group.frame, emitter, self.memory)
+        self.image = ImageTiles(self.contraction, group.frame, emitter, self.memory, self.tiles.width)
         extents = self.contraction.nest.extents
         self.counts = [extents.get(d, Size.of(1)) for d in (IMAGES, DOWN, ACROSS)]
         self.total = reduce(mul, self.counts, Size.of(1))
@@ -186,6 +186,7 @@ class WinogradKernel:
         if is_last is not None:
             stop = em.op("arith.select", [is_last, em.add(end, em.number(self.rest)), end], em.index)
         tiles, sums = (em.scratch(PLACES * place, em.f32) for place in (self.place, self.sums_place))
+        self.image.make_room()
         nonfinite = NonfiniteTiles(self.image, self._loads(), self.tiles, self.depth, self.plan.tiles + self.rest)
         return _Unit(first, end, stop, is_last, tiles, sums, nonfinite)
 

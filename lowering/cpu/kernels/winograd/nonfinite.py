@@ -23,7 +23,7 @@ from ....kernels.emit.memory import Lanes, Point
 from ....winograd_loops import EACH, PLACE
 from ..contraction.operand_loads import OperandLoads
 from ..contraction.tiles import Tiles
-from .image_loads import ImageLoads
+from .image_tiles import ImageTile, ImageTiles
 
 __all__ = ["NonfiniteTiles"]
 
@@ -31,14 +31,13 @@ __all__ = ["NonfiniteTiles"]
 class NonfiniteTiles:
     """Finds such tiles as they are transformed, and sums their windows.
 
-    What is on the stack: a vector for each of ``count`` tiles, the elements of a tile, a panel of its results.
+    What is on the stack: a vector for each of ``count`` tiles, a panel of the results of one.
     """
 
-    def __init__(self, image: ImageLoads, loads: OperandLoads, tiles: Tiles, depth: int, count: int):
+    def __init__(self, image: ImageTiles, loads: OperandLoads, tiles: Tiles, depth: int, count: int):
         em = image.emitter
         self.emitter, self.image, self.loads, self.tiles, self.depth = em, image, loads, tiles, depth
         self._finite = em.scratch(count * tiles.width, em.f32)
-        self._elements = em.scratch(PLACES * tiles.width, em.f32)
         self._totals = em.scratch(RESULTS * RESULTS * tiles.panel, em.f32)
 
     @property
@@ -92,7 +91,9 @@ class NonfiniteTiles:
         """
         em, width = self.emitter, self.tiles.width
         self._fill(self._totals, em.number(0), RESULTS * RESULTS)
-        em.each(em.number(0), em.number(self.depth), width, lambda channel: self._channels(point, channel, column))
+        elements = self.image.tile(point)
+        self.image.begin()
+        em.each(em.number(0), em.number(self.depth), width, lambda n: self._channels(elements, point, n, column))
         em.each(em.number(0), em.number(PLACES), 1, lambda p: self._fill(sums, em.add(begin, em.mul(p, em.number(place))), 1))
         self._each_result(lambda y, x: self._write(y, x, sums, begin, place))
 
@@ -102,13 +103,12 @@ class NonfiniteTiles:
         store = lambda n: em.effect("vector.store", [self.zero, buffer, em.add(begin, n)])  # noqa: E731
         em.each(em.number(0), end, self.tiles.width, store)
 
-    def _channels(self, point: Point, first: ir.Value, column: ir.Value) -> None:
+    def _channels(self, elements: ImageTile, point: Point, first: ir.Value, column: ir.Value) -> None:
         """A vector of channels, one after the other."""
         em, width = self.emitter, self.tiles.width
         left = em.sub(em.number(self.depth), first)
         mask = em.lane_mask(width, left) if self.depth % width else None
-        for i, value in enumerate(self.image.anywhere(point.at(EACH, first, width).with_lanes(Lanes(EACH, width, mask)))):
-            em.effect("vector.store", [value, self._elements, em.number(i * width)])
+        self.image.copy(elements, point.at(EACH, first, width).with_lanes(Lanes(EACH, width, mask)))
         count = em.number(width) if mask is None else em.op("arith.minui", [left, em.number(width)], em.index)
         panel = em.number(0), em.number(self.tiles.panel), width
         em.each(em.number(0), count, 1, lambda lane: em.each(*panel, lambda n: self._filters(first, lane, column, n)))
@@ -150,7 +150,7 @@ class NonfiniteTiles:
         def add(down: ir.Value, across: ir.Value) -> None:
             element = em.add(em.mul(em.add(y, down), em.number(TILE)), em.add(x, across))
             at = em.add(em.mul(element, em.number(width)), lane)
-            factor = em.broadcast(em.op("memref.load", [self._elements, at], em.f32), width)
+            factor = em.broadcast(em.op("memref.load", [self.image.elements, at], em.f32), width)
             total = em.add(self._total(down, across), n)
             known = em.op("vector.load", [self._totals, total], self._kind)
             em.effect("vector.store", [em.op("vector.fma", [factor, taps, known], self._kind), self._totals, total])
