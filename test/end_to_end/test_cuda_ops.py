@@ -63,8 +63,8 @@ def test_hopper(dtype: str, first: int) -> None:
 def test_static_sizes() -> None:
     fixed = ("strided_slice", "reshape", "full", "arange", "shape_value")
     cases = [c for c in FLOAT if c.kind not in ("square", "dims") and c.op not in fixed]
-    run("cuda:sm_80", cases[::2], "f32", [33], 33)
-    run("cuda:sm_80", cases[1::2], "f32", [1], 1)
+    run("cuda:sm_80", cases[::3], "f32", [33], 33)
+    run("cuda:sm_80", cases[1::3], "f32", [1], 1)
 
 
 @pytest.mark.parametrize("op", ["left_shift", "right_shift"])

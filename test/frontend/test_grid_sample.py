@@ -44,7 +44,10 @@ def test_places_that_are_no_numbers_give_what_torch_decomposes_to() -> None:
 def test_three_dimensions():
     class Volumes(torch.nn.Module):
         def forward(self, x: torch.Tensor, grid: torch.Tensor) -> list[torch.Tensor]:
-            return [grid_sample(x, grid, *case) for case in itertools.product(MODES, PADDINGS, (True, False))]
+            return [grid_sample(x, grid, *case) for case in cases]
+
+    # Each padding with both ways to place corners in each mode takes twice the time, nearly all of it torch's export.
+    cases = [(mode, padding, (i + j) % 2 == 0) for i, mode in enumerate(MODES) for j, padding in enumerate(PADDINGS)]
 
     torch.manual_seed(0)
     x, grid = torch.randn(2, 3, 4, 5, 6), torch.rand(2, 3, 2, 4, 3) * 5 - 2.5

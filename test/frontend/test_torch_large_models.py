@@ -34,13 +34,16 @@ def test_nothing_of_a_model_grows_with_its_weights():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20  # KiB
 
 
-def test_all_layers_of_70b_parameters():
-    """Exported, imported, compiled, and what its preparation takes known, with less than a GiB more than before."""
+def test_many_layers_of_70b_parameters():
+    """Exported, imported, compiled, and what its preparation takes known, with less than a GiB more than before.
+
+    Twenty of 80 layers are as much more than a machine has; ``test/benchmark/large_model.py`` takes all.
+    """
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with models.quiet():
-        module = rx.from_torch(exported(80))
-    assert len(str(module)) < 1 << 20
+        module = rx.from_torch(exported(20))
+    assert len(str(module)) < 1 << 18
     manifest = rx.compile(module, cache=False).manifest
-    assert sum(w.array.nbytes for w in manifest.raw_weights.values()) > 262 << 30
+    assert sum(w.array.nbytes for w in manifest.raw_weights.values()) > 67 << 30
     assert manifest.peak_bytes < 9 << 30  # the largest weight, raw and packed
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20  # KiB

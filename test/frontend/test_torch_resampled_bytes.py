@@ -46,9 +46,10 @@ def image(*shape):
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
 
 
-def test_to_known_sizes():
+@pytest.mark.parametrize(("ways", "known"), [(WAYS, {"sizes": ((4, 9),)}), (WAYS[1::3], {"factors": ((1.7, 0.6),)})])
+def test_to_known_sizes(ways, known):
     x, y = image(1, 3, 7, 6), torch.ones(1)
-    model = Resized(WAYS, sizes=((4, 9),), factors=((1.7, 0.6),))
+    model = Resized(ways, **known)
     with models.quiet():
         module = rx.from_torch(torch.export.export(model, (x, y)))
     assert_equal(rx.compile(module, cache=False)(x, y), model(x, y))
