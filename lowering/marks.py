@@ -50,6 +50,7 @@ __all__ = [
     "TARGET",
     "TRANSFER",
     "TRUSTED",
+    "VANISHING",
     "WINOGRAD",
     "WORD",
     "WRITABLE",
@@ -174,6 +175,10 @@ WORD = "relax.word"
 #: On a ``math.exp`` of what is at most 0, or NaN; a unit.
 #: Written by linalg/scalar; read by kernels/expand/exponentials.
 NOT_POSITIVE = "relax.not_positive"
+
+#: On a ``math.exp`` of what is at most 0, or NaN, which may be 0 where it is less than ``e ** -80``; a unit.
+#: Written by linalg/scalar; read by kernels/expand/exponentials.
+VANISHING = "relax.vanishing"
 
 #: On an ``arith.maxnumf`` or ``arith.minnumf`` whose first operand is no NaN; a unit.
 #: Written by linalg/scalar; read by kernels/expand/expand_math.

@@ -14,6 +14,10 @@ scores are dot products with keys, ``[rows, keys]``, and nothing is transposed. 
 is computed together. The largest score so far starts at the lowest finite number, so that what is not seen (-inf) is a power
 of 0 whatever was seen before, and a row that sees nothing is 0 / 0.
 
+Powers that are less than ``e ** -80`` are 0, too. Masks of -100, as Swin has, or far keys by ALiBi, would give subnormal
+numbers otherwise, which Intel's processors take long for. 64 windows of 49 rows and keys, 3 heads of 32, half hidden by -100,
+Cascade Lake: 2.0 instead of 32 ms; hidden by -1e9, 2.0 instead of 3.7. An infinite value of such a key gives NaN, not infinity.
+
 Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018); Dao et al., "FlashAttention" (2022).
 """
 
@@ -32,7 +36,7 @@ from .conversion import load, store
 from .dtypes import accumulator_type, is_boolean
 from .kernel import choose_all, local, loop
 from .reduction import LARGEST, TOTAL, Reduction, accumulated, extreme
-from .scalar import Scalar, decay, emit, larger, select
+from .scalar import Scalar, emit, larger, select, weight_of
 from .scalar import math as math_op
 from .slicing import extract_slice, insert_slice
 from .views import View
@@ -198,9 +202,9 @@ class Rows:
             ]
             before = self._negative(most)
             most = b.generic("p", [(found[1], [0])], most, lambda m, x: larger(Scalar(x), Scalar(m)).value)
-            old = b.generic("p", [(most, [0])], before, lambda m, n: decay(-(Scalar(n) + Scalar(m))).value)
+            old = b.generic("p", [(most, [0])], before, lambda m, n: weight_of(-(Scalar(n) + Scalar(m))).value)
             share = local([self.size], self._wide)
-            new = b.generic("p", [(found[1], [0]), (most, [0])], share, lambda x, m, _: decay(Scalar(x) - Scalar(m)).value)
+            new = b.generic("p", [(found[1], [0]), (most, [0])], share, lambda x, m, _: weight_of(Scalar(x) - Scalar(m)).value)
             sums = b.generic("p", [(old, [0]), (found[2], [0]), (new, [0])], sums, _blended)
             total = b.generic("pp", [(old, [0]), (found[0], [0, 1]), (new, [0])], total, _blended)
             return [total, most, sums]
@@ -251,10 +255,10 @@ class Rows:
         before = None if alone else self._negative(most)
         most = self._reduced(scores, most, LARGEST)
         if before is not None:
-            old = b.generic("p", [(most, [0])], before, lambda m, n: decay(-(Scalar(n) + Scalar(m))).value)
+            old = b.generic("p", [(most, [0])], before, lambda m, n: weight_of(-(Scalar(n) + Scalar(m))).value)
             sums = b.generic("p", [(old, [0])], sums, _times)
             total = b.generic("pp", [(old, [0])], total, _times)
-        powers = b.generic("pp", [(most, [row])], scores, lambda m, x: decay(Scalar(x) - Scalar(m)).value)
+        powers = b.generic("pp", [(most, [row])], scores, lambda m, x: weight_of(Scalar(x) - Scalar(m)).value)
         sums = self._reduced(powers, sums, TOTAL)
         factors = Matrix(powers, self._wide, ()), Matrix(self._rows_of(2, place.value, keys), self.attention.dtype, ())
         total = sum_products(b, *factors, total, self.attention.dtype, turned=not self._few)

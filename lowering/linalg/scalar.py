@@ -8,7 +8,7 @@ Numbers mix with scalars and take their type::
 from __future__ import annotations
 
 from ...dialect.bindings import ir
-from ..marks import NOT_POSITIVE, NUMBER_FIRST
+from ..marks import NOT_POSITIVE, NUMBER_FIRST, VANISHING
 
 __all__ = [
     "Number", "Scalar", "at_least", "at_most", "constant", "decay", "emit", "larger", "math", "maximum", "minimum", "select",
@@ -201,6 +201,14 @@ def _extreme(x: Scalar, y: Scalar | Number, which: str) -> Scalar:
 def decay(x: Scalar) -> Scalar:
     """``exp`` of what is at most 0, or NaN."""
     return x.like(emit("math.exp", x.type, x.value, **{NOT_POSITIVE: ir.UnitAttr.get()}))
+
+
+def weight_of(x: Scalar) -> Scalar:
+    """``exp`` of what is at most 0, or NaN, as a weight beside one of 1: 0 where it is less than ``e ** -80``.
+
+    Intel's processors take some 150 cycles for a result that is subnormal, which such a weight is, or its products.
+    """
+    return x.like(emit("math.exp", x.type, x.value, **{VANISHING: ir.UnitAttr.get()}))
 
 
 def math(name: str, *operands: Scalar) -> Scalar:

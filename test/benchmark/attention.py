@@ -20,7 +20,7 @@ import relaxir as rx
 
 @dataclass(frozen=True)
 class Case:
-    """Sizes; ``symbolic`` leaves the numbers of rows and keys to the call."""
+    """Sizes; ``symbolic`` leaves the numbers of rows and keys to the call; half of all scores have ``low`` added to them."""
 
     heads: int
     groups: int
@@ -29,11 +29,13 @@ class Case:
     width: int
     causal: bool = False
     symbolic: bool = False
+    low: float | None = None
 
     @property
     def name(self) -> str:
         heads = str(self.heads) if self.heads == self.groups else f"{self.heads}/{self.groups}"
         marks = " causal" * self.causal + " symbolic" * self.symbolic
+        marks += "" if self.low is None else f" mask {self.low:g}"
         return f"{'decode ' * (self.rows == 1)}{heads} x {self.rows} x {self.keys} x {self.width}{marks}"
 
     def compile(self) -> rx.Executable:
@@ -42,13 +44,15 @@ class Case:
         with b.function("main"):
             q = b.input("q", (1, self.heads, rows, self.width), "f32")
             k, v = (b.input(name, (1, self.groups, keys, self.width), "f32") for name in "kv")
-            b.output(b.attention(q, k, v, causal=self.causal))
+            mask = [] if self.low is None else [b.input("mask", (rows, keys), "f32")]
+            b.output(b.attention(q, k, v, *mask, causal=self.causal))
         return rx.compile(b.build())
 
 
 CASES = [
     *(Case(12, 12, n, n, 64, causal) for n in (128, 512, 2048) for causal in (False, True)),
     Case(12, 12, 512, 512, 64, symbolic=True),
+    *(Case(192, 192, 49, 49, 32, low=low) for low in (0.0, -100.0, -1e9)),
     *(Case(32, 8, 1, n, 64, symbolic=symbolic) for n in (512, 4096) for symbolic in (False, True)),
 ]
 
@@ -58,7 +62,10 @@ def run(case: Case, threads: int, rounds: int) -> None:
     rng = np.random.default_rng(0)
     shapes = [(1, case.heads, case.rows, case.width), *[(1, case.groups, case.keys, case.width)] * 2]
     arrays = [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
-    q, k, v = (torch.from_numpy(a) for a in arrays)
+    if case.low is not None:  # of each row, keys of its half are seen
+        halves = [np.arange(n) * 2 // n for n in (case.rows, case.keys)]
+        arrays.append(np.where(halves[0][:, None] == halves[1], np.float32(0), np.float32(case.low)))
+    tensors = [torch.from_numpy(a) for a in arrays]
     executable = case.compile()
     executable.threads = threads
     torch.set_num_threads(threads)
@@ -66,7 +73,7 @@ def run(case: Case, threads: int, rounds: int) -> None:
 
     def theirs() -> np.ndarray:
         with torch.inference_mode():
-            return attention(q, k, v, is_causal=case.causal, enable_gqa=case.heads != case.groups).numpy()
+            return attention(*tensors, is_causal=case.causal, enable_gqa=case.heads != case.groups).numpy()
 
     calls: dict[str, Callable[[], np.ndarray]] = {"theirs": theirs, "ours": lambda: executable(*arrays)}
     difference = float(np.abs(calls["theirs"]() - calls["ours"]()).max())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ....dialect.bindings import ir
-from ...marks import NOT_POSITIVE
+from ...marks import NOT_POSITIVE, VANISHING
 from .float_math import FloatMath
 
 __all__ = ["double_expm1", "double_log1p", "exp", "exp2", "expm1", "half_exp", "log", "log1p", "log2", "log10"]
@@ -13,6 +13,8 @@ __all__ = ["double_expm1", "double_log1p", "exp", "exp2", "expm1", "half_exp", "
 _LOG2_E = 1.44269504088896341
 # Below this exp is 0, above 89 it is infinite.
 _EXP_LOW = -104.5
+# Below this weights are 0: they are 2**-115 there, and products of them with what is not smaller than 2**-11 normal numbers.
+_WEIGHT_LOW = -80.0
 # Where exp of f64 is finite and more than 0, and its difference from 1 is not -1 for long.
 _DOUBLE_ENDS = 700.0
 # So many doublings keep the smallest exp of what is not positive a normal number.
@@ -55,9 +57,21 @@ def _exp_scaled(f: FloatMath, r: ir.Value, n: ir.Value, bits: ir.Value) -> ir.Va
 
 def exp(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
     """``e ** x``."""
+    if VANISHING in f.operation.attributes:
+        return _weight(f, operands[0])
     x = _exp_argument(f, operands[0])
     n, bits = f.biased(x, _LOG2_E, 127 + _DECAY_BIAS if NOT_POSITIVE in f.operation.attributes else 254)
     return _exp_scaled(f, _exp_rest(f, x, n), n, bits)
+
+
+def _weight(f: FloatMath, x: ir.Value) -> ir.Value:
+    """``e ** x`` for x <= 0, without a subnormal number, or 0: what is small never is computed."""
+    low = f.number(_WEIGHT_LOW)
+    is_gone = f.compare("ogt", low, x)
+    x = f.select(is_gone, low, x)
+    n, bits = f.biased(x, _LOG2_E, 127)
+    p = f.polynomial(_exp_rest(f, x, n), (*_EXP, 1.0, 1.0))
+    return f.select(is_gone, f.number(0.0), f.scalef(p, n) if f.has_scalef else f.mul(p, f.power_of_two(bits)))
 
 
 def half_exp(f: FloatMath, x: ir.Value) -> ir.Value:

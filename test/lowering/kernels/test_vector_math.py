@@ -148,6 +148,20 @@ def test_exp_of_what_is_not_positive(scales):
     assert np.max(np.abs(got[known] - exact[known]) / unit) <= 1.0
 
 
+@pytest.mark.parametrize("scales", [True, False])
+def test_exp_of_weights_is_never_subnormal(scales):
+    """Nor 0 before it is less than e ** -80."""
+    target = Target.host() if scales else without("avx512vl")
+    x = np.concatenate([np.minimum(numbers(), np.float32(0)), np.linspace(-105, -79, 20001).astype(np.float32)])
+    got = applied(x, "  %y = math.exp %x0 {relax.vanishing} : f32\n  linalg.yield %y : f32", target)
+    exact, known = np.exp(x.astype(np.float64)), ~np.isnan(x)
+    np.testing.assert_array_equal(np.isnan(got), ~known)
+    assert (got[x < -80] == 0).all()
+    seen = x >= -80
+    unit = np.spacing(exact[seen].astype(np.float32))
+    assert np.max(np.abs(got[seen] - exact[seen]) / unit) <= 1.0
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("has_fma", [True, False])
 def test_remainders_are_exact(has_fma):

@@ -110,6 +110,25 @@ def test_keys_that_are_seen_late(low: float) -> None:
     assert np.isfinite(result[0, 0, [0, 1, 2, 4]]).all()
 
 
+@pytest.mark.parametrize("rows", [1, 3, 9, 40])
+@pytest.mark.parametrize("keys", [29, 5000])
+def test_keys_of_tiny_weights_are_as_if_hidden(keys: int, rows: int) -> None:
+    """Less than ``e ** -80`` of the largest weight is 0, not a number that a processor takes long for; what is more counts."""
+    b = rx.Builder()
+    with b.function("main"):
+        q, k, v = (b.input(name, (1, 2, n, 8), "f32") for name, n in (("q", rows), ("k", keys), ("v", keys)))
+        b.output(b.attention(q, k, v, b.input("mask", (rows, keys), "f32")))
+    executable = rx.compile(b.build())
+    v = np.zeros((1, 2, keys, 8), np.float32)
+    v[:, :, ::3] = 1e30
+    mask, hidden = np.zeros((rows, keys), np.float32), -(-keys // 3)
+    for low in (-100.0, -81.0, -79.0):
+        mask[:, ::3] = low
+        got = np.asarray(executable(np.zeros((1, 2, rows, 8), np.float32), np.ones_like(v), v, mask))
+        want = 0.0 if low < -80 else np.exp(low) * 1e30 * hidden / (keys - hidden)
+        np.testing.assert_allclose(got, want, rtol=1e-4)  # a third of 5000 equal numbers are added up one by one, each rounded
+
+
 def test_a_score_that_is_nan_or_infinite_stays_so() -> None:
     mask = np.zeros((5, 29), np.float32)
     mask[0, 3], mask[1, 25], mask[2, 12] = np.nan, np.nan, np.inf
