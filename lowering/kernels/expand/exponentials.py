@@ -30,14 +30,6 @@ _LOG = (
 )  # fmt: skip
 
 
-def _exp_argument(f: FloatMath, x: ir.Value) -> ir.Value:
-    """x, clamped: exp is 0 below the lower bound and infinite above 89."""
-    if NOT_POSITIVE not in f.operation.attributes:
-        return f.clamp(x, _EXP_LOW, 89.0)
-    low = f.number(_EXP_LOW)
-    return f.select(f.compare("ogt", low, x), low, x)
-
-
 def _exp_rest(f: FloatMath, x: ir.Value, n: ir.Value) -> ir.Value:
     """``x - n * ln 2``."""
     return f.fma(n, f.number(-_LN2_LOW), f.fma(n, f.number(-_LN2_HIGH), x))
@@ -48,9 +40,6 @@ def _exp_scaled(f: FloatMath, r: ir.Value, n: ir.Value, bits: ir.Value) -> ir.Va
     p = f.polynomial(r, (*_EXP, 1.0, 1.0))
     if f.has_scalef:
         return f.scalef(p, n)
-    if NOT_POSITIVE in f.operation.attributes:
-        # One factor, 2**24 too large, is neither infinite nor subnormal.
-        return f.mul(f.mul(p, f.power_of_two(bits)), f.number(2.0**-_DECAY_BIAS))
     s, t = f.powers_of_two(bits)
     return f.mul(f.mul(p, s), t)
 
@@ -59,9 +48,28 @@ def exp(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
     """``e ** x``."""
     if VANISHING in f.operation.attributes:
         return _weight(f, operands[0])
-    x = _exp_argument(f, operands[0])
-    n, bits = f.biased(x, _LOG2_E, 127 + _DECAY_BIAS if NOT_POSITIVE in f.operation.attributes else 254)
+    if NOT_POSITIVE in f.operation.attributes:
+        return _decay(f, operands[0])
+    x = f.clamp(operands[0], _EXP_LOW, 89.0)
+    n, bits = f.biased(x, _LOG2_E, 254)
     return _exp_scaled(f, _exp_rest(f, x, n), n, bits)
+
+
+def _decay(f: FloatMath, x: ir.Value) -> ir.Value:
+    """``e ** x`` for x <= 0.
+
+    What is 0 is not rounded to 0, for which Intel's processors take as long as for subnormal numbers: a softmax of 2048 x 512
+    elements, half of them masked, takes 0.66 instead of 2.9 ms, others as long as before (Cascade Lake).
+    """
+    low, zero = f.number(_EXP_LOW), f.number(0.0)
+    is_gone = f.compare("ogt", low, x)
+    x = f.select(is_gone, low, x)
+    n, bits = f.biased(x, _LOG2_E, 127 + _DECAY_BIAS)
+    p = f.polynomial(_exp_rest(f, x, n), (*_EXP, 1.0, 1.0))
+    if f.has_scalef:
+        return f.select(is_gone, zero, f.scalef(p, n))
+    # One factor, 2**24 too large, is neither infinite nor subnormal.
+    return f.mul(f.select(is_gone, zero, f.mul(p, f.power_of_two(bits))), f.number(2.0**-_DECAY_BIAS))
 
 
 def _weight(f: FloatMath, x: ir.Value) -> ir.Value:
