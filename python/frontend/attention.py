@@ -13,18 +13,15 @@ share, and write a mask of truth values as one of numbers. What only the replace
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 from ..dialect import ops
 from ..dialect.bindings import ir
 from ..dialect.inference import boolean, is_float
 from ..dialect.op import attrs_of
-from ..dialect.struct_info import TensorInfo
+from .attention_scores import Scores, Shape, hides_no_row, keeps_rows, leading_of, scores_of
 from .emit import cast, emit, full, info_of, permute, reshape
-from .written_out import made_by, number_of, without_cast
+from .written_out import made_by, number_of
 
-__all__ = ["attention_of", "shared_heads", "zero_where_nothing_is_seen"]
+__all__ = ["attention_or_product", "shared_heads", "zero_where_nothing_is_seen"]
 
 
 def shared_heads(key: ir.Value, value: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -62,47 +59,72 @@ def zero_where_nothing_is_seen(result: ir.Value, mask: ir.Value) -> ir.Value:
     return emit(ops.Where, seen, result, full(0, info_of(result).dtype))
 
 
-@dataclass
-class _Scores:
-    """The product of ``query * scale`` and keys that are transposed, plus a mask."""
-
-    query: ir.Value
-    turned: ir.Value
-    scale: float
-    mask: ir.Value | None
+def attention_or_product(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The matrix product of floats, as attention where it is the second one of that."""
+    return _attention_of(a, b) or emit(ops.MatMul, a, b)
 
 
-def attention_of(probabilities: ir.Value, value: ir.Value) -> ir.Value | None:
+def _attention_of(probabilities: ir.Value, value: ir.Value) -> ir.Value | None:
     """The product of these, where the first is what attention makes of scores; None where it is not.
 
     A query that sees no key gives NaN, or 0 where ``where(isnan(p), 0, p)`` says so. NaN that comes from queries and keys stays
     NaN in that case, too, as it does in torch, whose attention exporters write like this.
     """
     plain = _without_nan(probabilities)
-    weights = without_cast(probabilities if plain is None else plain)
+    weights, later = _softmax_behind(probabilities if plain is None else plain)
     softmax = made_by(weights, ops.Softmax)
     rank = info_of(weights).rank
-    if softmax is None or rank < 3 or attrs_of(softmax)["axis"] not in (-1, rank - 1):
+    if softmax is None or min(rank, info_of(value).rank) < 3 or attrs_of(softmax)["axis"] not in (-1, rank - 1):
         return None
-    scores = _scores(without_cast(softmax.operands[0]))
-    if scores is None:
+    scores = scores_of(softmax.operands[0], later)
+    heads = None if scores is None else _heads(scores, value, later[-1] if later else leading_of(weights))
+    if scores is None or heads is None:
         return None
+    query, key, value = heads
+    result = emit(ops.Attention, query, *shared_heads(key, value), scores.mask, scale=scores.scale)
+    if plain is not None and scores.mask is not None and not hides_no_row(scores.mask):
+        result = zero_where_nothing_is_seen(result, scores.mask)
+    return reshape(result, [*leading_of(probabilities), *info_of(result).shape[-2:]])
+
+
+def _softmax_behind(x: ir.Value) -> tuple[ir.Value, list[Shape]]:
+    """``x`` before casts, and reshapes that keep its rows; and the leading dimensions on the way, those of ``x`` last."""
+    later: list[Shape] = []
+    while isinstance(x.owner, ops.Reshape | ops.AsType) and keeps_rows(x.owner.operation):
+        later.insert(0, leading_of(x))
+        x = x.owner.operation.operands[0]
+    return x, later
+
+
+def _heads(scores: Scores, value: ir.Value, of_value: Shape) -> tuple[ir.Value, ir.Value, ir.Value] | None:
+    """Queries, keys and values under the scores' leading dimensions; None where they do not fit together.
+
+    Queries may share one head of keys and values.
+    """
+    own, leading = leading_of(scores.product), scores.leading
     key = _turned_back(scores.turned)
-    if not _fit(info_of(scores.query), info_of(key), info_of(value)):
+    given = [(scores.query, own), (key, own), (value, of_value)]
+    dtypes = {info_of(v).dtype for v, _ in given}
+    if len(dtypes) > 1 or not is_float(*dtypes) or not _fits(scores.mask, *dtypes):
         return None
-    key, value = shared_heads(key, value)
-    result = emit(ops.Attention, scores.query, key, value, scores.mask, scale=scores.scale)
-    if plain is None or scores.mask is None or _hides_nothing(scores.mask):
-        return result
-    return zero_where_nothing_is_seen(result, scores.mask)
+    if all(leading_of(v) == shape for v, shape in given):
+        query, key, value = (reshape(v, [*leading, *info_of(v).shape[-2:]]) for v, _ in given)
+        return _scaled(query, scores.factors), key, value
+    one = (*leading[:-1], 1)
+    shared = leading_of(scores.query) == own == of_value == leading and leading_of(key) == leading_of(value) == one
+    return (_scaled(scores.query, scores.factors), key, value) if shared else None
 
 
-def _fit(query: TensorInfo, key: TensorInfo, value: TensorInfo) -> bool:
-    """Whether these are heads of one number, of the same batches."""
-    same_rank = query.rank == key.rank == value.rank and query.rank >= 3
-    leading = query.shape[:-2]
-    known = None not in leading and is_float(query.dtype)
-    return same_rank and known and leading == key.shape[:-2] == value.shape[:-2] and query.dtype == key.dtype == value.dtype
+def _scaled(query: ir.Value, factors: list[ir.Value]) -> ir.Value:
+    for factor in factors:
+        query = emit(ops.Multiply, query, factor)
+    return query
+
+
+def _fits(mask: ir.Value | None, dtype: ir.Type) -> bool:
+    """Whether attention takes such a mask: of truth values, in its own dtype, or in f32 for a narrower one."""
+    found = boolean() if mask is None else info_of(mask).dtype
+    return found in (boolean(), dtype) or (found == ir.F32Type.get() and dtype.width < 32)
 
 
 def _without_nan(x: ir.Value) -> ir.Value | None:
@@ -114,77 +136,17 @@ def _without_nan(x: ir.Value) -> ir.Value | None:
     return where.operands[2] if test is not None and test.operands[0] == where.operands[2] else None
 
 
-def _scores(x: ir.Value) -> _Scores | None:
-    whole = info_of(x)
-    x, mask = _without_mask(x)
-    x, scale = _without_factor(x)
-    product = made_by(x, ops.MatMul)
-    if product is None or info_of(x).shape != whole.shape:
-        return None
-    query, turned = product.operands
-    query, of_query = _without_factor(query)
-    turned, of_key = _without_factor(turned)
-    total = scale * of_query * of_key
-    return _Scores(query, turned, total, mask) if math.isfinite(total) else None
-
-
-def _without_mask(x: ir.Value) -> tuple[ir.Value, ir.Value | None]:
-    """The scores, and what is added to them: a mask of numbers, or of truth values where that is what the numbers say."""
-    added = made_by(x, ops.Add)
-    if added is None:
-        return x, None
-    a, b = added.operands
-    scores, mask = (a, b) if _is_product(a) else (b, a)
-    if not _is_product(scores) or not 0 < info_of(mask).rank <= info_of(scores).rank:
-        return x, None
-    return scores, _truth(mask)
-
-
-def _is_product(x: ir.Value) -> bool:
-    return made_by(_without_factor(x)[0], ops.MatMul) is not None
-
-
-def _truth(mask: ir.Value) -> ir.Value:
-    """``m`` of ``where(m, 0, -inf)``."""
-    where = made_by(mask, ops.Where)
-    if where is None:
-        return mask
-    condition, kept, hidden = where.operands
-    says_so = number_of(kept) == 0 and number_of(hidden) == -math.inf
-    return condition if says_so and info_of(condition).shape == info_of(mask).shape else mask
-
-
-def _hides_nothing(mask: ir.Value) -> bool:
-    """Whether it is one of two finite numbers: where all keys have the smaller one, each is seen as much as another."""
-    where = made_by(mask, ops.Where)
-    numbers = [None] if where is None else [number_of(n) for n in where.operands][1:]
-    return all(n is not None and math.isfinite(n) for n in numbers)
-
-
-def _without_factor(x: ir.Value) -> tuple[ir.Value, float]:
-    """``y`` and ``c`` of ``y * c``, ``c * y`` or ``y / c``."""
-    product, quotient = made_by(x, ops.Multiply), made_by(x, ops.Divide)
-    found = product or quotient
-    if found is None:
-        return x, 1.0
-    a, b = found.operands
-    if product is not None and number_of(a) is not None:
-        a, b = b, a
-    number = number_of(b)
-    if number is None or info_of(a).shape != info_of(x).shape or (quotient is not None and not number):
-        return x, 1.0
-    return a, number if product is not None else 1 / number
-
-
 def _turned_back(x: ir.Value) -> ir.Value:
     """Keys before they were transposed, which exporters also do with all leading dimensions joined."""
-    outer = made_by(x, ops.Reshape)
-    turn = made_by(x if outer is None else outer.operands[0], ops.PermuteDims)
-    *leading, depth, keys = info_of(x).shape
-    if outer is not None and turn is not None and list(attrs_of(turn)["axes"]) == [0, 2, 1]:
-        joined = turn.operands[0]
-        inner = made_by(joined, ops.Reshape)
-        if info_of(joined).shape[1:] == (keys, depth):
-            return reshape(joined if inner is None else inner.operands[0], (*leading, keys, depth))
-    rank = info_of(x).rank
-    return permute(x, [*range(rank - 2), rank - 1, rank - 2])
+    shape, inner = info_of(x).shape, x
+    while isinstance(inner.owner, ops.Reshape) and keeps_rows(inner.owner.operation):
+        inner = inner.owner.operation.operands[0]
+    axes = list(range(info_of(inner).rank))
+    axes[-2:] = axes[:-3:-1]
+    turn = made_by(inner, ops.PermuteDims)
+    back = turn.operands[0] if turn is not None and list(attrs_of(turn)["axes"]) == axes else permute(inner, axes)
+    before = made_by(back, ops.Reshape)
+    wanted = [*shape[:-2], shape[-1], shape[-2]]
+    if before is not None and list(info_of(before.operands[0]).shape) == wanted:
+        return before.operands[0]
+    return reshape(back, wanted)

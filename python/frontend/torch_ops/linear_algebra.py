@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...dialect import ops
 from ...dialect.bindings import ir
+from ..attention import attention_or_product
+from ..einsum import einsum, matmul
 from ..emit import cast, emit, full, info_of, permute, unsqueeze
 from ..torch_op import TorchOp, handles
+from ..torch_values import op_key
 
 
 @handles("aten.linear")
@@ -18,9 +23,51 @@ def _linear(op: TorchOp) -> ir.Value:
     return result if bias is None else emit(ops.Add, result, bias)
 
 
-@handles("aten.mm", "aten.bmm", "aten.matmul", "aten.mv", "aten.dot", "aten.vdot")
+@handles("aten.mm", "aten.mv", "aten.dot", "aten.vdot")
 def _matmul(op: TorchOp) -> ir.Value:
     return emit(ops.MatMul, cast(op.tensor(0), op.dtype), cast(op.tensor(1), op.dtype))
+
+
+@handles("aten.bmm", "aten.matmul")
+def _matmul_of_batches(op: TorchOp) -> ir.Value:
+    return _with_probabilities(op.operands[0])(cast(op.tensor(0), op.dtype), cast(op.tensor(1), op.dtype))
+
+
+@handles("aten.einsum")
+def _einsum(op: TorchOp) -> ir.Value:
+    first = op.operands[1].owner.operation.operands[0]
+    return einsum(op.number(0), op.tensors(1), _with_probabilities(first))
+
+
+def _with_probabilities(first: ir.Value) -> Callable[[ir.Value, ir.Value], ir.Value]:
+    """What multiplies: attention where it is the second product of that, and nothing else reads what it is made of."""
+    return attention_or_product if _only_reader(first) else matmul
+
+
+def _only_reader(x: ir.Value) -> bool:
+    """Whether one chain of operations leads from a softmax to what reads ``x``, and nothing beside it is read in the end."""
+    while not isinstance(x, ir.BlockArgument) and sum(_is_read(use.owner) for use in x.uses) == 1:
+        op = x.owner.operation
+        if "softmax" in op.name:
+            return True
+        x = op.operands[0]
+    return False
+
+
+#: Operations that say something of a tensor and read nothing of it.
+_SAYING = ("aten._assert_tensor_metadata", "bind_symbolic_shape")
+
+
+def _is_read(op: ir.OpView) -> bool:
+    """Whether something is made of an operation's results that is returned or stored."""
+    waiting, seen = [op.operation], set()
+    while waiting:
+        reader = waiting.pop()
+        if not reader.results and not op_key(reader).startswith(_SAYING):
+            return True
+        seen.add(reader)
+        waiting += [u for result in reader.results for u in (use.owner.operation for use in result.uses) if u not in seen]
+    return False
 
 
 @handles("aten.addmm", "aten.baddbmm", "aten.addmv")

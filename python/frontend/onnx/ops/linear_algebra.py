@@ -6,10 +6,9 @@ from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
-from ....dialect.symbolic import same
-from ...attention import attention_of
-from ...emit import cast, emit, full, info_of, multiply_all, permute, reshape, squeeze, unsqueeze
-from ...places import diagonal_places
+from ...attention import attention_or_product
+from ...einsum import einsum
+from ...emit import cast, emit, full, info_of, permute, squeeze, unsqueeze
 from ..node import Node, handles
 
 
@@ -17,7 +16,7 @@ from ..node import Node, handles
 def _matmul(node: Node) -> ir.Value:
     """A product, or attention where it is the second one of that."""
     a, b = node.tensor(0), node.tensor(1)
-    return attention_of(a, b) or product(a, b)
+    return attention_or_product(a, b) if is_float(info_of(a).dtype) else integer_product(a, b)
 
 
 def product(a: ir.Value, b: ir.Value) -> ir.Value:
@@ -56,89 +55,7 @@ def _times(x: ir.Value, number: float) -> ir.Value:
 
 @handles("Einsum")
 def _einsum(node: Node) -> ir.Value:
-    """Operands one after the other: a letter that nobody wants any more is summed as soon as it appears in one alone."""
-    equation = node.attribute("equation", "").replace(" ", "")
-    left, arrow, right = equation.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(node.operands):
-        raise RelaxError(f"expected {len(terms)} operands of '{equation}', got {len(node.operands)}")
-    terms = [_spelled(t, node.rank(i)) for i, t in enumerate(terms)]
-    letters = "".join(terms)
-    ellipsis = "".join(sorted({c for c in letters if c.isupper() and c in _ELLIPSIS}))
-    if not arrow:
-        right = ("..." if ellipsis else "") + "".join(sorted(c for c in set(letters) - set(ellipsis) if letters.count(c) == 1))
-    wanted = right.replace("...", ellipsis)
-    values = [_diagonals(node.tensor(i), t) for i, t in enumerate(terms)]
-    value, term = values[0]
-    for i, (other, letters) in enumerate(values[1:], start=2):
-        kept = wanted + "".join(t for _, t in values[i:])
-        value, term = _contracted(value, term, other, letters, kept)
-    summed = [i for i, c in enumerate(term) if c not in wanted]
-    value = emit(ops.Sum, value, axis=summed) if summed else value
-    term = "".join(c for c in term if c in wanted)
-    if sorted(term) != sorted(wanted):
-        raise RelaxError(f"expected a result of letters among the operands', got '{equation}'")
-    return permute(value, [term.index(c) for c in wanted])
-
-
-#: Letters for the dimensions of an ellipsis, from the last one on. Equations seldom have them: those that do are refused.
-_ELLIPSIS = "ZYXWVUTS"
-
-
-def _spelled(term: str, rank: int) -> str:
-    if "..." not in term:
-        return term
-    count = rank - (len(term) - 3)
-    return term.replace("...", _ELLIPSIS[:count][::-1])
-
-
-def _diagonals(x: ir.Value, term: str) -> tuple[ir.Value, str]:
-    """A letter twice is the diagonal."""
-    for letter in dict.fromkeys(term):
-        while term.count(letter) > 1:
-            first, second = term.index(letter), term.index(letter, term.index(letter) + 1)
-            rest = [i for i in range(len(term)) if i not in (first, second)]
-            x = permute(x, [*rest, first, second])
-            *batch, size, _ = info_of(x).shape
-            flat = reshape(x, (*batch, multiply_all([size, size])))
-            if isinstance(size, int):
-                x = emit(ops.StridedSlice, flat, axes=[len(batch)], begin=[0], end=[size * size], strides=[size + 1])
-            else:
-                x = emit(ops.Take, flat, diagonal_places(size, 0, size), axis=len(batch))
-            term = "".join(term[i] for i in rest) + letter
-    return x, term
-
-
-def _contracted(a: ir.Value, left: str, b: ir.Value, right: str, kept: str) -> tuple[ir.Value, str]:
-    """The product with all letters of both that are kept; a matrix product where that sums some, else with the others, too."""
-    summed = [c for c in left if c in right and c not in kept]
-    sizes = [(info_of(a).shape[left.index(c)], info_of(b).shape[right.index(c)]) for c in summed]
-    whole = None not in (*info_of(a).shape, *info_of(b).shape) and all(same(*pair) for pair in sizes)
-    if summed and whole and is_float(info_of(a).dtype):
-        return _matrix_product(a, left, b, right, summed)
-    letters = left + "".join(c for c in right if c not in left)
-    return emit(ops.Multiply, _arranged(a, left, letters), _arranged(b, right, letters)), letters
-
-
-def _matrix_product(a: ir.Value, left: str, b: ir.Value, right: str, summed: list[str]) -> tuple[ir.Value, str]:
-    """``[batch, rows, summed] @ [batch, summed, columns]``, where each of the last is several letters or none."""
-    batch = [c for c in left if c in right and c not in summed]
-    rows, columns = ([c for c in term if c not in other] for term, other in ((left, right), (right, left)))
-    a, b = (permute(x, [term.index(c) for c in order]) for x, term, order in (
-        (a, left, [*batch, *rows, *summed]), (b, right, [*batch, *summed, *columns])))  # fmt: skip
-    first, second = info_of(a).shape, info_of(b).shape
-    outer, inner = len(batch), len(batch) + len(summed)
-    depth = multiply_all(second[outer:inner])
-    split = outer + len(rows)
-    a = reshape(a, (*first[:outer], multiply_all(first[outer:split]), depth))
-    result = emit(ops.MatMul, a, reshape(b, (*second[:outer], depth, multiply_all(second[inner:]))))
-    shape = (*info_of(result).shape[:outer], *first[outer:split], *second[inner:])
-    return reshape(result, shape), "".join([*batch, *rows, *columns])
-
-
-def _arranged(x: ir.Value, term: str, letters: str) -> ir.Value:
-    order = [term.index(c) for c in letters if c in term]
-    return unsqueeze(permute(x, order), *(i for i, c in enumerate(letters) if c not in term))
+    return einsum(node.attribute("equation", ""), [node.tensor(i) for i in range(len(node.operands))], attention_or_product)
 
 
 @handles("Det")
