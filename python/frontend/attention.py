@@ -13,6 +13,8 @@ share, and write a mask of truth values as one of numbers. What only the replace
 
 from __future__ import annotations
 
+import math
+
 from ..dialect import ops
 from ..dialect.bindings import ir
 from ..dialect.inference import boolean, is_float
@@ -70,14 +72,15 @@ def _attention_of(probabilities: ir.Value, value: ir.Value) -> ir.Value | None:
     A query that sees no key gives NaN, or 0 where ``where(isnan(p), 0, p)`` says so. NaN that comes from queries and keys stays
     NaN in that case, too, as it does in torch, whose attention exporters write like this.
     """
-    plain = _without_nan(probabilities)
-    weights, later = _softmax_behind(probabilities if plain is None else plain)
+    weights, later = _behind(probabilities)
+    plain = _without_nan(weights)
+    weights, before = _behind(weights if plain is None else plain)
     softmax = made_by(weights, ops.Softmax)
     rank = info_of(weights).rank
     if softmax is None or min(rank, info_of(value).rank) < 3 or attrs_of(softmax)["axis"] not in (-1, rank - 1):
         return None
-    scores = scores_of(softmax.operands[0], later)
-    heads = None if scores is None else _heads(scores, value, later[-1] if later else leading_of(weights))
+    scores = scores_of(softmax.operands[0], [*before, *later])
+    heads = None if scores is None else _heads(scores, value, leading_of(probabilities))
     if scores is None or heads is None:
         return None
     query, key, value = heads
@@ -87,11 +90,11 @@ def _attention_of(probabilities: ir.Value, value: ir.Value) -> ir.Value | None:
     return reshape(result, [*leading_of(probabilities), *info_of(result).shape[-2:]])
 
 
-def _softmax_behind(x: ir.Value) -> tuple[ir.Value, list[Shape]]:
-    """``x`` before casts, and reshapes that keep its rows; and the leading dimensions on the way, those of ``x`` last."""
+def _behind(x: ir.Value) -> tuple[ir.Value, list[Shape]]:
+    """``x`` before casts and reshapes that keep its rows, and the leading dimensions on the way."""
     later: list[Shape] = []
     while isinstance(x.owner, ops.Reshape | ops.AsType) and keeps_rows(x.owner.operation):
-        later.insert(0, leading_of(x))
+        later.append(leading_of(x))
         x = x.owner.operation.operands[0]
     return x, later
 
@@ -108,7 +111,7 @@ def _heads(scores: Scores, value: ir.Value, of_value: Shape) -> tuple[ir.Value, 
     if len(dtypes) > 1 or not is_float(*dtypes) or not _fits(scores.mask, *dtypes):
         return None
     if all(leading_of(v) == shape for v, shape in given):
-        query, key, value = (reshape(v, [*leading, *info_of(v).shape[-2:]]) for v, _ in given)
+        query, key, value = (_reshaped(v, (*leading, *info_of(v).shape[-2:])) for v, _ in given)
         return _scaled(query, scores.factors), key, value
     one = (*leading[:-1], 1)
     shared = leading_of(scores.query) == own == of_value == leading and leading_of(key) == leading_of(value) == one
@@ -128,12 +131,30 @@ def _fits(mask: ir.Value | None, dtype: ir.Type) -> bool:
 
 
 def _without_nan(x: ir.Value) -> ir.Value | None:
-    """``p`` of ``where(isnan(p), 0, p)``."""
+    """``p`` of ``where(isnan(p), 0, p)``, or of the same with rows of scores that are all -inf: torch's safe softmax."""
     where = made_by(x, ops.Where)
     if where is None or number_of(where.operands[1]) != 0:
         return None
-    test = made_by(where.operands[0], ops.IsNan)
-    return where.operands[2] if test is not None and test.operands[0] == where.operands[2] else None
+    condition, _, weights = where.operands
+    test = made_by(condition, ops.IsNan)
+    if test is not None:
+        return weights if test.operands[0] == weights else None
+    softmax = made_by(weights, ops.Softmax)
+    return weights if softmax is not None and _all_hidden(condition, softmax.operands[0]) else None
+
+
+def _all_hidden(condition: ir.Value, scores: ir.Value) -> bool:
+    """Whether the condition is that a row of the scores is -inf everywhere."""
+    least = made_by(_before_cast(condition), ops.Min)
+    equal = None if least is None else made_by(_before_cast(least.operands[0]), ops.Equal)
+    if least is None or equal is None or equal.operands[0] != scores or number_of(equal.operands[1]) != -math.inf:
+        return False
+    return list(attrs_of(least)["axis"] or []) in ([-1], [info_of(scores).rank - 1]) and bool(attrs_of(least)["keepdims"])
+
+
+def _before_cast(x: ir.Value) -> ir.Value:
+    made = made_by(x, ops.AsType)
+    return x if made is None else made.operands[0]
 
 
 def _turned_back(x: ir.Value) -> ir.Value:
@@ -145,8 +166,15 @@ def _turned_back(x: ir.Value) -> ir.Value:
     axes[-2:] = axes[:-3:-1]
     turn = made_by(inner, ops.PermuteDims)
     back = turn.operands[0] if turn is not None and list(attrs_of(turn)["axes"]) == axes else permute(inner, axes)
-    before = made_by(back, ops.Reshape)
-    wanted = [*shape[:-2], shape[-1], shape[-2]]
-    if before is not None and list(info_of(before.operands[0]).shape) == wanted:
-        return before.operands[0]
-    return reshape(back, wanted)
+    return _reshaped(back, (*shape[:-2], shape[-1], shape[-2]))
+
+
+def _reshaped(x: ir.Value, shape: Shape) -> ir.Value:
+    """``x`` under another shape: where it had that one before, what it was made of."""
+    source = x
+    while info_of(source).shape != shape:
+        made = made_by(source, ops.Reshape)
+        if made is None:
+            return reshape(x, shape)
+        source = made.operands[0]
+    return source

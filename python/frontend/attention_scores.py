@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..dialect import ops
 from ..dialect.bindings import ir
@@ -192,7 +192,8 @@ class _Change:
             if hidden is None or hidden > limit:
                 return None
             change = _Change(operands[0], hidden, step.place == 2)
-        return change if info_of(change.value).rank else None
+        value = _before_broadcast(change.value)
+        return replace(change, value=value) if info_of(value).rank else None
 
     def applied(self, mask: ir.Value | None, leading: Shape, own: Shape, wide: ir.Type) -> ir.Value:
         """The mask of this change after another; that one, and the result, broadcast to scores of ``leading``.
@@ -235,6 +236,14 @@ def _kept(mask: ir.Value) -> ir.Value | None:
     condition, kept, hidden = where.operands
     says_so = number_of(kept) == 0 and number_of(hidden) == -math.inf
     return condition if says_so and info_of(condition).shape == info_of(mask).shape else None
+
+
+def _before_broadcast(mask: ir.Value) -> ir.Value:
+    while True:
+        made = made_by(mask, ops.BroadcastTo)
+        if made is None or not info_of(made.operands[0]).rank:
+            return mask
+        mask = made.operands[0]
 
 
 def hides_no_row(mask: ir.Value) -> bool:

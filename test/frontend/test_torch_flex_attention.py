@@ -42,3 +42,15 @@ def test_scores_masks_and_shared_heads():
     module = rx.from_torch(program)
     found = rx.evaluate(module, "main", *(t.numpy() for t in inputs), weights=models.weights_of(program, module))
     np.testing.assert_allclose(found[0], wanted.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_it_is_one_op_whose_masks_are_made_ahead():
+    model = Documents().eval()
+    inputs = torch.randn(2, 4, 12, 8), torch.randn(2, 2, 12, 8), torch.randn(2, 2, 12, 8)
+    with torch.no_grad(), models.quiet():
+        module = rx.from_torch(torch.export.export(model, inputs))
+    lifted = str(module.run("relax-lift-transform-params,relax-canonicalize,cse"))
+    main = lifted[lifted.index("@main(") :].split("return")[0]
+    assert "relax.attention" in main
+    for name in ("softmax", "matmul", "arange", "greater_equal", "broadcast_to"):
+        assert f"relax.{name}" not in main

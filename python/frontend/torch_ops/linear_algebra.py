@@ -46,16 +46,23 @@ def _with_probabilities(first: ir.Value) -> Callable[[ir.Value, ir.Value], ir.Va
 
 def _only_reader(x: ir.Value) -> bool:
     """Whether one chain of operations leads from a softmax to what reads ``x``, and nothing beside it is read in the end."""
-    while not isinstance(x, ir.BlockArgument) and sum(_is_read(use.owner) for use in x.uses) == 1:
-        op = x.owner.operation
+    waiting = [x]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, ir.BlockArgument) or sum(_is_read(use.owner) for use in value.uses) != 1:
+            continue
+        op = value.owner.operation
         if "softmax" in op.name:
             return True
-        x = op.operands[0]
+        waiting += op.operands
     return False
 
 
-#: Operations that say something of a tensor and read nothing of it.
-_SAYING = ("aten._assert_tensor_metadata", "bind_symbolic_shape")
+#: Operations that look at a tensor's type and read nothing of it.
+_OF_TYPES = (
+    "aten._assert_tensor_metadata", "bind_symbolic_shape", "aten.zeros_like", "aten.ones_like", "aten.full_like",
+    "aten.empty_like", "aten.new_",
+)  # fmt: skip
 
 
 def _is_read(op: ir.OpView) -> bool:
@@ -63,9 +70,11 @@ def _is_read(op: ir.OpView) -> bool:
     waiting, seen = [op.operation], set()
     while waiting:
         reader = waiting.pop()
-        if not reader.results and not op_key(reader).startswith(_SAYING):
-            return True
         seen.add(reader)
+        if op_key(reader).startswith(_OF_TYPES):
+            continue
+        if not reader.results:
+            return True
         waiting += [u for result in reader.results for u in (use.owner.operation for use in result.uses) if u not in seen]
     return False
 
