@@ -103,8 +103,9 @@ def _take_factor(scores: Scores, step: _Step) -> bool:
         scores.scale *= number
         return True
     factor = step.op.operands[1 - step.place]
-    shape = info_of(factor).shape
-    if isinstance(step.op.opview, ops.Divide) or not shape or shape[-1] != 1 or info_of(factor).dtype.width < 32:
+    shape, dtype = info_of(factor).shape, info_of(factor).dtype
+    fits = dtype == info_of(scores.query).dtype and dtype.width >= 32 and shape and shape[-1] == 1
+    if isinstance(step.op.opview, ops.Divide) or not fits:
         return False
     scores.factors.append(_apart(factor, step.leading, scores.leading))
     return True

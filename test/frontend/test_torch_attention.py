@@ -171,6 +171,66 @@ def test_other_dtypes(name: str, dtype: torch.dtype, tolerance: float) -> None:
     _check(body, True, _inputs(dtype), tolerance, tolerance)
 
 
+class _Drawn(nn.Module):
+    """Scores that go through steps in random order; heads may be joined with the batch, and apart again, between any two."""
+
+    def __init__(self, seed: int):
+        super().__init__()
+        self.rng = np.random.default_rng(seed)
+        self.sizes = [int(self.rng.choice([1, 2, 3, 4])) for _ in range(6)]
+        self.steps = [
+            str(s) for s in self.rng.choice(["factor", "rows", "bias", "mask", "hide", "turn", "cast"], self.rng.integers(0, 6))
+        ]
+        self.dtype = self.rng.choice([torch.float32, torch.float32, torch.float16])
+
+    def inputs(self) -> tuple[Tensor, ...]:
+        batch, heads, length, keys, depth, width = self.sizes
+        torch.manual_seed(sum(self.sizes))
+        shapes = [(batch, heads, length, depth), (batch, heads, keys, depth), (batch, heads, keys, width)]
+        shapes += [tuple(n if self.rng.random() < 0.6 else 1 for n in (batch, heads, length, keys)) for _ in self.steps]
+        return tuple(torch.randn(s, dtype=self.dtype) for s in shapes)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, *others: Tensor) -> Tensor:
+        batch, heads, length, keys, _, _ = self.sizes
+        joined, apart = (batch * heads, length, keys), (batch, heads, length, keys)
+        scores = q @ k.transpose(-1, -2)
+        for step, other in zip(self.steps, others, strict=True):
+            if step == "turn":
+                scores = scores.reshape(joined if scores.ndim == 4 else apart)
+            elif step == "factor":
+                scores = scores * 0.7
+            elif step == "cast":
+                scores = scores.float()
+            else:
+                other = other if scores.ndim == 4 else other.expand(apart).reshape(joined)
+                scores = _stepped(step, scores, other.to(scores.dtype))
+        weights = torch.softmax(scores, -1).to(v.dtype)
+        return (weights @ (v if scores.ndim == 4 else v.flatten(0, 1))).reshape(*q.shape[:-1], v.shape[-1])
+
+
+def _stepped(step: str, scores: Tensor, other: Tensor) -> Tensor:
+    """Of a row, one key at least is seen."""
+    if step == "rows":
+        return scores * other[..., :1]
+    if step == "bias":
+        return scores + other
+    hidden = (other < 0) & (torch.arange(scores.shape[-1]) > 0)
+    return scores.masked_fill(hidden, -torch.inf if step == "hide" else torch.finfo(scores.dtype).min)
+
+
+# Of f16, torch rounds scores of up to some 8 between its operations, which are computed in f32 here.
+@pytest.mark.parametrize("seed", range(24))
+def test_random_forms_have_the_same_numbers(seed: int) -> None:
+    model = _Drawn(seed).eval()
+    inputs = model.inputs()
+    with torch.no_grad(), models.quiet():
+        program = torch.export.export(model, inputs)
+        wanted = model(*inputs)
+    found = rx.compile(rx.from_torch(program))(*(x.numpy() for x in inputs))
+    tolerance = 2e-2 if model.dtype == torch.float16 else 5e-6
+    np.testing.assert_allclose(np.asarray(found, np.float64), wanted.double().numpy(), rtol=tolerance, atol=tolerance)
+
+
 def test_multihead_attention_whose_weights_nobody_reads() -> None:
     class Layer(nn.Module):
         def __init__(self):
