@@ -33,6 +33,8 @@ __all__: list[str] = []
 
 #: Rows of a block: what is read of a key is used for all of them.
 _ROWS = 32
+#: Fewer rows of heads that share keys are computed row by row, for all of these heads at once.
+_BY_HEAD = 8
 #: Bytes of a query and of a result that a thread works in on its stack; with the scores and a copy it takes twice that.
 _ON_STACK = 1 << 17
 
@@ -59,7 +61,7 @@ def _lower_attention(b: LinalgBuilder, source: Source) -> Tensor:
     where = tuple(tuple(b.broadcast_exprs(_leading(t, 3), batch)) for t in (q, k, v))
     order = _order_wanted(source.op)
     out = b.empty([sizes[axis] for axis in order], storage_dtype(q.dtype))
-    by_rows, many = (-2, -1), isinstance(sizes[-2], int) and sizes[-2] >= FEW
+    by_rows, many = (-2, -1), isinstance(sizes[-2], int) and sizes[-2] >= _BY_HEAD
     parts = [by_rows] if many or q.shape[-3] == k.shape[-3] else [by_rows, (-3, -1)]
     seen = view_of(q.value, *parts), view_of(k.value, by_rows), view_of(v.value, by_rows)
     kernel = _Kernel(b, attention, where, tuple(view for _, view in seen), order, _rows_at_once(sizes[-2]))
@@ -190,8 +192,8 @@ class _Kernel:
         if scratch:
             return self._in_parts(together, out, *scratch)
         if isinstance(rows, int):
-            return self._all(together if rows < FEW and (rows == 1 or shared > 1) else kernel, out)
-        few = Scalar(rows).compare("lt", FEW).value
+            return self._all(together if rows < _BY_HEAD and (rows == 1 or shared > 1) else kernel, out)
+        few = Scalar(rows).compare("lt", _BY_HEAD).value
         return choose(b, few, out.type, lambda: self._all(together, out), lambda: self._all(kernel, out))
 
     def _sizes(self, out: ir.Value) -> list[Size]:

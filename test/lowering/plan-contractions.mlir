@@ -8,6 +8,7 @@
 // RUN:   | filecheck %s --check-prefix=AGAIN
 
 #mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
 #packed = affine_map<(m, n, k) -> (n floordiv 32, k, n mod 32)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 
@@ -59,6 +60,38 @@ func.func @many(%a: memref<?x64xf32>, %b: memref<8x64x32xf32>, %c: memref<?x256x
   linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
                   relax.contraction}
       ins(%a, %b : memref<?x64xf32>, memref<8x64x32xf32>) outs(%c : memref<?x256xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %p = arith.mulf %u, %v : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// Of few columns, vectors have several steps of k: scores of eight heads that share keys.
+// CHECK-LABEL: @scores(
+// CHECK: relax.plan = "tile=8x1x8 sums=folded accumulators=8 unroll=4 fold=2 fetch=1:8192 parts=64:16384:131072 threads=parts"
+// AVX2-LABEL: @scores(
+// AVX2: relax.plan = "tile=6x1x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 parts=64:16384:131072"
+func.func @scores(%a: memref<?x64xf32>, %b: memref<64x8xf32>, %c: memref<?x8xf32>) {
+  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], relax.contraction}
+      ins(%a, %b : memref<?x64xf32>, memref<64x8xf32>) outs(%c : memref<?x8xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %p = arith.mulf %u, %v : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// Rows of a matrix that is not packed are fetched ahead where one tile reads each once: values of these heads.
+// CHECK-LABEL: @values(
+// CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=1:8192"
+// AVX2-LABEL: @values(
+// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 parts=64:16384:131072"
+func.func @values(%a: memref<8x?xf32>, %b: memref<?x64xf32>, %c: memref<8x64xf32>) {
+  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], relax.contraction}
+      ins(%a, %b : memref<8x?xf32>, memref<?x64xf32>) outs(%c : memref<8x64xf32>) {
   ^bb0(%u: f32, %v: f32, %acc: f32):
     %p = arith.mulf %u, %v : f32
     %q = arith.addf %acc, %p : f32

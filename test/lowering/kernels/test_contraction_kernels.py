@@ -172,10 +172,30 @@ def test_bf16_of_two_vectors_is_widened_by_a_shift_and_a_mask(m, bits):
         np.testing.assert_allclose(c, a @ b.astype(np.float32), atol=1e-4)
 
 
-def test_unpacked_matrices_are_not_fetched_ahead():
-    types = [memref((6, 40)), memref((40, 64)), memref((6, 64))]
-    compiled = contraction(["(m, n, k) -> (m, k)", "(m, n, k) -> (k, n)", PACKED[2]], "ppr", types)
-    assert "prefetch" not in compiled.text
+UNPACKED = ["(m, n, k) -> (m, k)", "(m, n, k) -> (k, n)", "(m, n, k) -> (m, n)"]
+
+
+@pytest.mark.parametrize(("m", "n", "fetches"), [(6, 64, True), (1, 64, True), (60, 64, False), (6, 4096, False)])
+def test_unpacked_rows_are_fetched_ahead_where_one_tile_reads_them_once(m, n, fetches):
+    compiled = contraction(UNPACKED, "ppr", [memref((m, 40)), memref((40, n)), memref((m, n))], target=narrower(256))
+    assert ("prefetch" in compiled.text) == fetches
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("element", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize("n", [3, 4, 7, 8])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_few_columns_have_several_steps_in_a_vector(n, element, bits, dynamic):
+    body = MULTIPLY_ADD
+    if element != "f32":
+        body = f"  %w = arith.extf %x0 : {element} to f32\n" + MULTIPLY_ADD.replace("%x0", "%w")
+    for m, k in [(1, 4), (5, 33), (27, 72)]:
+        a, b, c = random((m, k), element), random((k, n), seed=1), np.ones((m, n), np.float32)
+        rows = "?" if dynamic else m
+        types = [f"memref<{rows}x{k}x{element}>", memref(b.shape), f"memref<{rows}x{n}xf32>"]
+        compiled = Compiled(function(types, generic(UNPACKED, "ppr", types, body, MARK)), narrower(bits))
+        compiled(a, b, c)
+        np.testing.assert_allclose(c, 1 + a.astype(np.float32) @ b, atol=1e-4)
 
 
 def test_an_epilogue_that_is_not_the_only_reader_is_separate():

@@ -40,6 +40,8 @@ def shape_of(rng: chance.Random, target: Target) -> ContractionShape:
         "batches": replace(plain, batch=(size(), size()), shared=(size(),)),
         "window": replace(plain, outer=(3, 3), buffers=(panels(32, columns),)),
         "vector": replace(plain, rows=1, has_rows=False),
+        "few columns": replace(plain, columns=rng.randint(1, 16), element="f32", folds=True),
+        "lines": replace(plain, buffers=(BufferShape(plain.bits, rng.choice((None, 64, 5000)), is_line=True),)),
         "bf16": replace(plain, element="f32", operations=1, is_cast_bf16=True, buffers=(panels(16, columns),)),
         "pairs": ContractionShape(size(), size(), depth, operations=1, is_cast_bf16=True, dot_panel=columns),
         "int8": ContractionShape(
@@ -137,6 +139,11 @@ GOLDEN = {
     ("llama int4 decode", "znver3"):
         "tile=6x2x8 sums=groups accumulators=8 group-accumulators=4 unroll=4 group-unroll=8 panels=2 scaled-left=yes "
         "fetch=1:8192 threads=columns",
+    ("scores of 8 heads", "znver4"):
+        "tile=8x1x8 sums=folded accumulators=8 unroll=4 fold=2 fetch=1:8192 parts=64:16384:131072 threads=parts",
+    ("scores of 8 heads", "znver3"):
+        "tile=6x1x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 parts=64:16384:131072 threads=parts",
+    ("values of 8 heads", "znver4"): "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=1:8192",
     ("llama int4 prefill", "znver4"):
         "tile=8x2x16 sums=groups accumulators=8 group-accumulators=8 unroll=4 group-unroll=8 fetch=1:8192 stage=tile:8 "
         "blocks=128x128x256:8 threads=blocks",
@@ -156,6 +163,8 @@ def test_golden(product: str, name: str) -> None:
             1, 2048, 2048, operations=1, is_cast_bf16=True, buffers=(panels(16, columns),), dot_panel=columns
         ),
         "llama int4 decode": ContractionShape(1, 2048, 2048, operations=7, buffers=words, group=group),
+        "scores of 8 heads": ContractionShape(None, 8, 64, buffers=(BufferShape(32, 8, is_line=True),), folds=True),
+        "values of 8 heads": ContractionShape(8, 64, None, buffers=(BufferShape(32, 64, is_line=True),)),
         "llama int4 prefill": ContractionShape(128, 2048, 2048, operations=7, buffers=words, group=group),
     }
     assert str(plan_contraction(shapes[product], target)) == GOLDEN[product, name]
@@ -256,7 +265,7 @@ def test_code_is_built_as_an_edited_plan_says() -> None:
 BASE = "tile=6x2x8 sums=fma accumulators=8 unroll=4"
 REFUSED = {
     "tile=6x2": "expected rows x vectors x lanes, such as tile=8x2x16, got 'tile=6x2'",
-    "sums=mul": "expected fma, words, groups, dot, integers or bytes, got 'sums=mul'",
+    "sums=mul": "expected fma, words, groups, dot, integers, bytes or folded, got 'sums=mul'",
     "accumulators=0": "expected a positive number of accumulators, got 'accumulators=0'",
     "unroll=x": "expected a positive number of steps, got 'unroll=x'",
     "panels=0": "expected a positive number of panels, got 'panels=0'",
@@ -277,6 +286,8 @@ REFUSED = {
     "sums=groups": "expected a plan with sums of what has groups, got sums=groups",
     "sums=words": "expected a plan with words of bf16 in whole panels, got sums=words",
     "sums=dot": "expected a plan with dot products of pairs of bf16 in whole panels, got sums=dot",
+    "sums=folded": "expected a plan with folded sums of all columns, several steps in a vector, got sums=folded",
+    "fold=x": "expected a positive number of steps, got 'fold=x'",
     "instruction=llvm.x": "expected a plan with no instruction, got instruction=llvm.x",
     "panels=8": "expected a plan with panels for 16 registers, got panels=8",
     "scaled-left=yes": "expected a plan with scaled rows where they are few, and of words, got scaled-left=yes",

@@ -190,6 +190,26 @@ def test_a_cache_that_is_filled_step_by_step(rows: int, symbolic: bool) -> None:
         assert_close(executable(q, k, v, mask[None, None]), want)
 
 
+@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64-v3", "cpu:x86-64"])
+@pytest.mark.parametrize("shared", range(1, 10))
+def test_one_row_of_heads_that_share_keys(shared: int, target: str) -> None:
+    """Keys lie head by head, or with the heads of each key beside each other; a mask hides some."""
+    b, rng = rx.Builder(), np.random.default_rng(shared)
+    arrays, results = list[np.ndarray](), []
+    with b.function("main"):
+        for width, dtype in ((12, "f32"), (33, "f32"), (64, "f32"), (64, "f16")):
+            keys = 600 + width
+            shapes = [(1, 2 * shared, 1, width), (1, keys, 2, width), (1, 2, keys, width), (1, 1, 1, keys)]
+            q, k, v, mask = (b.input(f"{n}{width}{dtype}", s, dtype) for n, s in zip("qkvm", shapes, strict=True))
+            results.append(b.attention(q, b.permute_dims(k, [0, 2, 1, 3]), v, mask))
+            arrays += [rng.standard_normal(s).astype(numpy_dtype(dtype)) for s in shapes[:3]]
+            arrays.append(np.where(rng.random(shapes[3]) < 0.3, -np.inf, 0).astype(numpy_dtype(dtype)))
+        b.output(*results)
+    module = b.build()
+    for got, want in zip(rx.compile(module, target=target)(*arrays), rx.evaluate(module, "main", *arrays), strict=True):
+        assert_close(got, want)
+
+
 @dataclass(frozen=True)
 class Compiled:
     """Attention to compile: the sizes, which the types leave open where ``symbolic``."""

@@ -6,7 +6,7 @@ from .....dialect.errors import RelaxError
 from .....dialect.packed_layout import NIBBLES
 from ....target import Target
 from .contraction_plan import BLOCKS, COLUMNS, PARTS, ROWS, Blocks, ContractionPlan, Parts, Staging, batch_loop, shared_loop
-from .plan import can_stage, needed_instruction
+from .plan import can_fold, can_stage, needed_instruction
 from .shape import ContractionShape
 from .tuning import tuning_of
 
@@ -76,6 +76,9 @@ class _Check:
             fits = shape.element == "f32" and not shape.outer and shape.depth is not None
             fits = fits and shape.dot_panel > 0 and shape.dot_panel % tile.columns == 0
             _expect(fits and plan.stream_bytes > 0, "dot products of pairs of bf16 in whole panels", got)
+        if plan.sums == "folded":
+            fits = can_fold(shape, tile, plan.fold) and plan.fold * tile.lanes <= self.target.lanes() and plan.blocks is None
+            _expect(fits and _is_power(plan.fold), "folded sums of all columns, several steps in a vector", got)
         if shape.integers is not None:
             panel = shape.integers.panel
             fits = panel % tile.lanes == 0 and (shape.columns is not None or panel % tile.columns == 0)

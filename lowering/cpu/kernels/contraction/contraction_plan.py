@@ -122,12 +122,14 @@ class ContractionPlan:
         tile: the register tile.
         sums: how a tile sums: ``fma``, a step of k at a time; ``words``, the same with two bf16 of a word widened by a shift
             and a mask; ``groups``, sums of groups of steps that are scaled when they are complete; ``dot``, pairs of bf16 by an
-            instruction; ``integers``, exact sums of integers that are scaled; ``bytes``, exact sums of neighbouring bytes.
+            instruction; ``integers``, exact sums of integers that are scaled; ``bytes``, exact sums of neighbouring bytes;
+            ``folded``, of few columns several steps of k in a vector.
         instruction: LLVM's name of the one for ``dot``, ``integers`` or ``bytes``; empty: plain operations.
         accumulators: sums in flight; where a tile has fewer, each has several copies.
         group_accumulators: the same of ``groups``.
         unroll: steps of k in an iteration; of ``dot`` pairs, of ``integers`` and ``bytes`` vectors.
         group_unroll: the same of ``groups``, and of what is staged.
+        fold: of ``folded``, steps of k in a vector.
         stream_bytes: of ``dot``, bytes of the right operand that an iteration reads for fewer rows than are fetched for.
         loop_above: of ``integers``, how many vectors of a group need no loop.
         panels: panels that a tile of few rows takes at once, as memory gives more to several streams.
@@ -147,6 +149,7 @@ class ContractionPlan:
     group_accumulators: int = 8
     unroll: int = 4
     group_unroll: int = 8
+    fold: int = 1
     stream_bytes: int = 0
     loop_above: int = 0
     panels: int = 1
@@ -210,7 +213,13 @@ def _power_below(most: int) -> int:
 # Printed whatever they are.
 _ALWAYS = ("tile", "sums", "accumulators", "unroll")
 # Printed for one way of summing.
-_OF_SUMS = {"group_accumulators": "groups", "group_unroll": "groups", "stream_bytes": "dot", "loop_above": "integers"}
+_OF_SUMS = {
+    "group_accumulators": "groups",
+    "group_unroll": "groups",
+    "fold": "folded",
+    "stream_bytes": "dot",
+    "loop_above": "integers",
+}
 
 
 def parse_plan(text: str) -> ContractionPlan:
@@ -263,12 +272,13 @@ def _keyed(read: Callable[[str], object]) -> Callable[[str], object]:
 
 _READERS: dict[str, Callable[[str], object]] = {
     "tile": _tile,
-    "sums": one_of("fma", "words", "groups", "dot", "integers", "bytes"),
+    "sums": one_of("fma", "words", "groups", "dot", "integers", "bytes", "folded"),
     "instruction": str,
     "accumulators": positive,
     "group_accumulators": positive,
     "unroll": positive,
     "group_unroll": positive,
+    "fold": positive,
     "stream_bytes": positive,
     "loop_above": positive,
     "panels": positive,
@@ -282,12 +292,13 @@ _READERS: dict[str, Callable[[str], object]] = {
 }
 _EXAMPLES = {
     "tile": "rows x vectors x lanes, such as tile=8x2x16",
-    "sums": "fma, words, groups, dot, integers or bytes",
+    "sums": "fma, words, groups, dot, integers, bytes or folded",
     "instruction": "LLVM's name of an instruction",
     "accumulators": "a positive number of accumulators",
     "group_accumulators": "a positive number of accumulators",
     "unroll": "a positive number of steps",
     "group_unroll": "a positive number of steps",
+    "fold": "a positive number of steps",
     "stream_bytes": "a positive number of bytes",
     "loop_above": "a positive number of vectors",
     "panels": "a positive number of panels",

@@ -40,6 +40,7 @@ from .contraction_plan import COLUMNS, PARTS, ROWS, ContractionPlan, batch_loop,
 from .dot_sums import DotSums
 from .epilogue import FetchedEpilogue
 from .fma_sums import FmaSums
+from .folded_sums import FoldedSums
 from .group_loads import GroupLoads
 from .grouped_sums import GroupedSums
 from .integer_sums import IntegerSums
@@ -128,6 +129,8 @@ class ContractionKernel:
             return ByteSums(self.loads)
         if self.plan.sums == "dot":
             return DotSums(self.loads)
+        if self.plan.sums == "folded":
+            return FoldedSums(self.loads)
         if self.plan.sums == "groups":
             assert groups is not None
             return GroupedSums(groups)

@@ -25,7 +25,7 @@ from .contraction_plan import (
 from .shape import ContractionShape
 from .tuning import LINE, Tuning, tuning_of
 
-__all__ = ["can_stage", "needed_instruction", "plan_contraction"]
+__all__ = ["can_fold", "can_stage", "needed_instruction", "plan_contraction"]
 
 
 def plan_contraction(shape: ContractionShape, target: Target) -> ContractionPlan:
@@ -38,6 +38,14 @@ def can_stage(shape: ContractionShape, tile: RegisterTile, depth: int, tuning: T
     size = 0 if shape.group is None else shape.group.size
     fits = depth * tile.columns * shape.bits // 8 <= tuning.stage_bytes
     return fits and (not size or depth % size == 0 or size % depth == 0)
+
+
+def can_fold(shape: ContractionShape, tile: RegisterTile, fold: int) -> bool:
+    """Whether a vector may take so many steps of k of all columns at once."""
+    if not shape.folds or shape.element != "f32" or shape.outer or shape.depth is None:
+        return False
+    is_one = tile.vectors == 1 and shape.columns is not None and tile.lanes // 2 < shape.columns <= tile.lanes
+    return fold > 1 and shape.depth % fold == 0 and is_one
 
 
 def needed_instruction(shape: ContractionShape, target: Target, tile: RegisterTile, sums: str) -> str:
@@ -90,6 +98,7 @@ class _Planner:
             group_accumulators=self._sums_at_once(tuning.accumulators) if self.sums == "groups" else tuning.accumulators,
             unroll={"dot": tuning.dot_unroll, "integers": tuning.integer_unroll}.get(self.sums, tuning.unroll),
             group_unroll=self._group_unroll(),
+            fold=self._fold() if self.sums == "folded" else 1,
             stream_bytes=tuning.dot_stream_bytes if self.sums == "dot" else 0,
             loop_above=tuning.integer_short if self.sums == "integers" else 0,
             panels=self.panels,
@@ -128,8 +137,14 @@ class _Planner:
             return "dot", needed_instruction(shape, self.target, tile, "dot")
         if shape.group is not None:
             return "groups", ""
+        if can_fold(shape, tile, self._fold()):
+            return "folded", ""
         is_word = shape.is_cast_bf16 and shape.element == "f32" and tile.vectors % 2 == 0 and self._is_packed()
         return ("words", "") if is_word and shape.buffers[0].is_padded(tile.columns) else ("fma", "")
+
+    def _fold(self) -> int:
+        """Steps of k that fill a vector whose columns are fewer than it has lanes."""
+        return self.target.lanes() // self.tile.lanes
 
     def _is_packed(self) -> bool:
         return self.shape.is_packed(self.tile.columns)
@@ -139,6 +154,16 @@ class _Planner:
         columns = self.tile.columns
         packed = [(b.bits, b.steps_per_row(columns)) for b in self.shape.buffers]
         return [columns * bits / 8 / steps for bits, steps in packed if steps]
+
+    def _reads_rows_once(self) -> bool:
+        """Whether one tile each reads rows of a matrix that is not packed, more than are fetched ahead: keys and values."""
+        shape, most = self.shape, self.tuning.fetch_bytes
+        if self.sums == "folded":
+            assert shape.depth is not None
+            return shape.rows is None or shape.rows * shape.depth * 4 > most
+        has_few = shape.rows is not None and shape.rows <= self.tile.rows and not shape.shared
+        ahead = [steps for b in shape.buffers if (steps := b.steps_ahead(most))]
+        return has_few and not self._step_bytes() and any(shape.depth is None or shape.depth > steps for steps in ahead)
 
     def _sums_at_once(self, most: int) -> int:
         """How many sums of so many fit the registers: half, where few registers hold words or zero points, too."""
@@ -179,6 +204,8 @@ class _Planner:
             return Fetch(tuning.integer_fetch_rows, tuning.byte_fetch_bytes)
         if self.sums == "integers":
             return Fetch(tuning.integer_fetch_rows, tuning.integer_fetch_bytes)
+        if self._reads_rows_once():
+            return Fetch(1, tuning.fetch_bytes)
         rows = [ceil(size * tuning.fetch_busy / (tile.vectors * LINE)) for size in self._step_bytes()]
         return Fetch(min(rows), tuning.fetch_bytes) if rows and min(rows) <= tile.rows else None
 

@@ -1,4 +1,4 @@
-"""Asks for what tiles will read of packed operands: a panel is too short for the processor to guess what follows."""
+"""Asks for what tiles will read: a panel is too short for the processor to guess what follows, and so are a few keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEVEL = 2
 
 
 class Prefetch:
-    """Fetches some operands of the right factor ahead, those of ``operands`` that are packed in the plan's panels."""
+    """Fetches some operands of the right factor ahead: those that are packed in the plan's panels, or rows of a matrix."""
 
     def __init__(
         self, contraction: Contraction, operands: Sequence[Operand], emitter: Emitter, memory: Memory, plan: ContractionPlan
@@ -37,9 +37,10 @@ class Prefetch:
             assert operand.buffer is not None
             steps = shape.steps_per_row(panel)
             row_bytes = panel * shape.bits // 8
-            if not steps or copy * row_bytes // steps % LINE:
-                continue  # not packed, or the copy before fetched this line
-            point = row.at(self.contraction.k, em.add(k, em.number(self.plan.fetch.bytes * steps // row_bytes)))
+            ahead = self.plan.fetch.bytes * steps // row_bytes if steps else shape.steps_ahead(self.plan.fetch.bytes)
+            if not ahead or (steps and copy * row_bytes // steps % LINE):
+                continue  # neither, or the copy before fetched this line
+            point = row.at(self.contraction.k, em.add(k, em.number(ahead)))
             lines = max(1, row_bytes // LINE)
             for start, _ in columns[:: max(1, self.plan.tile.vectors // lines)]:
                 at = self.memory.index(operand.offset, point.at(self.contraction.n, start, self.plan.tile.lanes))

@@ -39,12 +39,14 @@ class BufferShape:
         step: elements from one step of k to the next, None where that is known at run time only.
         rows: ``(steps, elements)`` where all so many steps of k the place moves on by so many elements more.
         panels: how many columns a panel has, for each way in which columns are in panels that exist as a whole.
+        is_line: whether columns are neighbours.
     """
 
     bits: int
     step: int | None
     rows: tuple[tuple[int, int | None], ...] = ()
     panels: tuple[int, ...] = ()
+    is_line: bool = False
 
     def steps_per_row(self, columns: int) -> int:
         """How many steps of k read one row of panels of so many columns: 1, or those of a word; 0 where there are no such."""
@@ -55,6 +57,10 @@ class BufferShape:
         """Whether a panel of so many columns has its steps of k one after the other, or groups of neighbours among them."""
         grouped = [(steps, steps * columns - steps) for steps, _ in self.rows]
         return self.step == columns or (self.step == 1 and bool(self.rows) and grouped == list(self.rows))
+
+    def steps_ahead(self, most: int) -> int:
+        """How many steps of k are so many bytes, where rows lie as in a matrix that is not packed; 0 where they do not."""
+        return most * 8 // (self.step * self.bits) if self.is_line and self.step else 0
 
     def is_padded(self, columns: int) -> bool:
         """Whether all columns of a tile of so many exist in memory."""
@@ -138,6 +144,7 @@ class ContractionShape:
         group: its invariant part.
         integers: set for a product of integers.
         bytes: set for one of neighbouring bytes as they are.
+        folds: whether steps of k are neighbours in the left operand, and all columns of the right one, as both are multiplied.
         multiple: what rows are a multiple of in all places of the shared loops together.
     """
 
@@ -156,6 +163,7 @@ class ContractionShape:
     group: GroupShape | None = None
     integers: IntegerShape | None = None
     bytes: ByteShape | None = None
+    folds: bool = False
     multiple: int = 1
 
     @property
@@ -201,6 +209,7 @@ def describe(contraction: Contraction) -> ContractionShape:
         group=None if group is None else _group_shape(group),
         integers=_integer_shape(IntegerProduct.of(contraction.nest.operation)),
         bytes=byte_shape(contraction),
+        folds=_folds(contraction),
         multiple=multiples_of(contraction).rows,
     )
 
@@ -262,6 +271,7 @@ def buffer_shape(operand: Operand, n: int, k: int) -> BufferShape:
         step=operand.offset.factor(k).static,
         rows=tuple((a.divisor, f.static) for a, f in floors if a.inner == Linear.dim(k)),
         panels=tuple(f.divisor for f in operand.offset.floors() if f.inner.dims() == {n} and f.divisor in shape),
+        is_line=not operand.offset.floors() and operand.offset.factor(n).static == 1,
     )
 
 
@@ -278,6 +288,19 @@ def _integer_shape(product: IntegerProduct | None) -> IntegerShape | None:
     layout = product.layout
     is_word, has_zero = layout.word is not None, "zero" in product.roles
     return IntegerShape(layout.tile, layout.rows, layout.step, is_word, product.is_unsigned, product.every, has_zero)
+
+
+def _folds(contraction: Contraction) -> bool:
+    """Whether rows of both operands lie as vectors of several steps of k read them."""
+    k, n, columns = contraction.k, contraction.n, contraction.nest.extents[contraction.n].static
+    factors = (contraction.left, contraction.right)
+    if columns is None or any(len(f.operands) != 1 or f.operands[0].buffer is None for f in factors):
+        return False
+    if contraction.right.operations or [op.name for op in contraction.left.operations] not in ([], ["arith.extf"]):
+        return False
+    left, right = (f.operands[0].offset for f in factors)
+    is_plain = not left.floors() and not right.floors()
+    return is_plain and left.factor(k).static == 1 and right.factor(n).static == 1 and right.factor(k).static == columns
 
 
 def _is_bf16(factor: Factor) -> bool:
