@@ -41,7 +41,10 @@ def shape_of(rng: chance.Random, target: Target) -> ContractionShape:
         "window": replace(plain, outer=(3, 3), buffers=(panels(32, columns),)),
         "vector": replace(plain, rows=1, has_rows=False),
         "few columns": replace(plain, columns=rng.randint(1, 16), element="f32", folds=True),
-        "lines": replace(plain, buffers=(BufferShape(plain.bits, rng.choice((None, 64, 5000)), is_line=True),)),
+        "lines": replace(
+            plain, columns=rng.choice((None, 64, 128)),
+            buffers=(BufferShape(plain.bits, rng.choice((None, 64, 5000)), is_line=True),),
+        ),
         "bf16": replace(plain, element="f32", operations=1, is_cast_bf16=True, buffers=(panels(16, columns),)),
         "pairs": ContractionShape(size(), size(), depth, operations=1, is_cast_bf16=True, dot_panel=columns),
         "int8": ContractionShape(
@@ -144,6 +147,8 @@ GOLDEN = {
     ("scores of 8 heads", "znver3"):
         "tile=6x1x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 parts=64:16384:131072 threads=parts",
     ("values of 8 heads", "znver4"): "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=1:8192",
+    ("values of 4 heads", "znver4"): "tile=4x4x16 sums=fma accumulators=8 unroll=4 fetch=1:8192",
+    ("values of 4 heads", "znver3"): "tile=6x2x8 sums=fma accumulators=8 unroll=4 fetch=1:8192 threads=columns",
     ("llama int4 prefill", "znver4"):
         "tile=8x2x16 sums=groups accumulators=8 group-accumulators=8 unroll=4 group-unroll=8 fetch=1:8192 stage=tile:8 "
         "blocks=128x128x256:8 threads=blocks",
@@ -165,6 +170,7 @@ def test_golden(product: str, name: str) -> None:
         "llama int4 decode": ContractionShape(1, 2048, 2048, operations=7, buffers=words, group=group),
         "scores of 8 heads": ContractionShape(None, 8, 64, buffers=(BufferShape(32, 8, is_line=True),), folds=True),
         "values of 8 heads": ContractionShape(8, 64, None, buffers=(BufferShape(32, 64, is_line=True),)),
+        "values of 4 heads": ContractionShape(4, 64, None, buffers=(BufferShape(32, 64, is_line=True),)),
         "llama int4 prefill": ContractionShape(128, 2048, 2048, operations=7, buffers=words, group=group),
     }
     assert str(plan_contraction(shapes[product], target)) == GOLDEN[product, name]

@@ -123,6 +123,8 @@ class _Planner:
             wide = 1 << (every - 1).bit_length()
             lanes = min(lanes, max(NARROWEST, wide))
             vectors = max(1, wide // lanes)
+        if self._has_wide_lines(lanes):
+            rows = vectors = self.tuning.line_tile
         return RegisterTile(rows, vectors, lanes if integers is None else gcd(lanes, integers.panel))
 
     def _sums(self) -> tuple[str, str]:
@@ -163,7 +165,15 @@ class _Planner:
             return shape.rows is None or shape.rows * shape.depth * 4 > most
         has_few = shape.rows is not None and shape.rows <= self.tile.rows and not shape.shared
         ahead = [steps for b in shape.buffers if (steps := b.steps_ahead(most))]
-        return has_few and not self._step_bytes() and any(shape.depth is None or shape.depth > steps for steps in ahead)
+        return has_few and any(shape.depth is None or shape.depth > steps for steps in ahead)
+
+    def _has_wide_lines(self, lanes: int) -> bool:
+        """Whether a few rows by several vectors of a row of such a matrix fill a tile: it is read as it lies."""
+        shape, size = self.shape, self.tuning.line_tile
+        if shape.rows is None or shape.rows > size or shape.shared or self.target.vector_registers < self.tuning.many_registers:
+            return False
+        is_line = any(b.steps_ahead(self.tuning.fetch_bytes) for b in shape.buffers)
+        return is_line and shape.columns is not None and shape.columns % (size * lanes) == 0 and shape.bits <= 32
 
     def _sums_at_once(self, most: int) -> int:
         """How many sums of so many fit the registers: half, where few registers hold words or zero points, too."""

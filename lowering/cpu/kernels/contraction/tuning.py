@@ -37,6 +37,8 @@ class Tuning:
         fetch_busy: multiply-adds per line from which on that pays; with fewer the processor reads far enough ahead itself. Zen
             4, time without over time with: 4 rows of f32 (4 per line) 0.71, 3 rows of bf16 (6) 1.18, 4 rows of AVX2 code (8)
             1.42.
+        line_tile: rows and vectors of a tile of so few rows that reads rows of such matrices. Attention of one token, 32 heads,
+            Cascade Lake, of 8 heads of 4096 values of 64 and of 128 elements, and of 32: 0.95 of the time of two vectors.
         dot_fetch_rows, dot_fetch_bytes: rows from which on, and how far ahead, dot products of bf16 fetch. 4096 x 4096, Zen 4:
             8 rows take 0.95 of the time of 2 KiB; 4 rows take 1.1 of the time that they take without.
         integer_fetch_rows, integer_fetch_bytes: the same for products of integers.
@@ -81,6 +83,7 @@ class Tuning:
     integer_short: int = 8
     fetch_bytes: int = 8192
     fetch_busy: int = 5
+    line_tile: int = 4
     dot_fetch_rows: int = 5
     dot_fetch_bytes: int = 4096
     integer_fetch_rows: int = 3
