@@ -54,6 +54,8 @@ CASES = [
     Case(12, 12, 512, 512, 64, symbolic=True),
     *(Case(192, 192, 49, 49, 32, low=low) for low in (0.0, -100.0, -1e9)),
     *(Case(32, 8, 1, n, 64, symbolic=symbolic) for n in (512, 4096) for symbolic in (False, True)),
+    *(Case(*heads, 1, 8192, width) for heads, width in (((32, 4), 64), ((28, 4), 128), ((32, 8), 128), ((16, 8), 128))),
+    Case(32, 32, 1, 4096, 64),
 ]
 
 

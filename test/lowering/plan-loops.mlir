@@ -71,6 +71,37 @@ func.func @sums(%x: memref<64x1000xf32>, %y: memref<64xf32>, %z: memref<1000xf32
   return
 }
 
+// Many short rows that are multiplied with one are fetched ahead: scores of one token. Few rows are not, nor long ones.
+// CHECK-LABEL: @scores(
+// CHECK: relax.plan = "order=0+1 vector=1 width=16 wide=64 horizontal=yes fetch=8192"
+// CHECK: relax.plan = "order=0+1 vector=1 width=16 wide=64 horizontal=yes"
+// CHECK: relax.plan = "order=0+1 vector=1 width=16 wide=64 horizontal=yes"
+func.func @scores(%k: memref<?x128xf32>, %q: memref<128xf32>, %s: memref<?xf32>, %few: memref<16x128xf32>, %t: memref<16xf32>,
+                  %long: memref<?x1024xf32>, %x: memref<1024xf32>) {
+  linalg.generic {indexing_maps = [#ij, #j, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%k, %q : memref<?x128xf32>, memref<128xf32>) outs(%s : memref<?xf32>) {
+  ^bb0(%u: f32, %v: f32, %total: f32):
+    %0 = arith.mulf %u, %v : f32
+    %1 = arith.addf %total, %0 : f32
+    linalg.yield %1 : f32
+  }
+  linalg.generic {indexing_maps = [#ij, #j, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%few, %q : memref<16x128xf32>, memref<128xf32>) outs(%t : memref<16xf32>) {
+  ^bb0(%u: f32, %v: f32, %total: f32):
+    %0 = arith.mulf %u, %v : f32
+    %1 = arith.addf %total, %0 : f32
+    linalg.yield %1 : f32
+  }
+  linalg.generic {indexing_maps = [#ij, #j, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%long, %x : memref<?x1024xf32>, memref<1024xf32>) outs(%s : memref<?xf32>) {
+  ^bb0(%u: f32, %v: f32, %total: f32):
+    %0 = arith.mulf %u, %v : f32
+    %1 = arith.addf %total, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
 // The loops of rows, which the operations of a kernel share, are the first ones.
 // CHECK-LABEL: @rows(
 // CHECK: relax.plan = "order=0+1 vector=1 width=16 wide=64 horizontal=yes"

@@ -23,6 +23,7 @@ PLANS = [
     NestPlan((), None, 0, 0, False),
     NestPlan((0, 2, 1), None, 0, 0, False),
     NestPlan((0, 1), 1, 16, 64, True),
+    NestPlan((0, 1), 1, 16, 64, True, fetch=8192),
     NestPlan((2, 0, 1), 1, 8, 8, False, tile=0),
     NestPlan((0, 2, 1, 3), 2, 8, 16, False, block=4),
     NestPlan((1, 0), 0, 16, 64, False, streamed=True),
@@ -72,7 +73,8 @@ EXAMPLES = {
 def fitting(nest: Nest, count: int, seed: int) -> list[NestPlan]:
     """Plans that fit, at random, of each kind."""
     dims, draw = list(nest.extents), chance.Random(seed)
-    kinds = [{}, {"horizontal": True}, {"streamed": True}, *({"tile": d} for d in dims), {"block": 2}, {"block": 4}]
+    across = {"horizontal": True}
+    kinds = [{}, across, across | {"fetch": 64}, {"streamed": True}, *({"tile": d} for d in dims), {"block": 2}, {"block": 4}]
     every = [
         NestPlan(order, vector, width, width * wide, **({"horizontal": False} | kind))
         for order in itertools.permutations(dims)
@@ -83,7 +85,7 @@ def fitting(nest: Nest, count: int, seed: int) -> list[NestPlan]:
     found: dict[str, list[NestPlan]] = {}
     for plan in [*every, *(NestPlan(order, None, 0, 0, False) for order in itertools.permutations(dims))]:
         if fits(plan, nest):
-            found.setdefault(f"{plan.horizontal} {plan.streamed} {plan.tile} {plan.block}", []).append(plan)
+            found.setdefault(f"{plan.horizontal} {plan.streamed} {plan.tile} {plan.block} {plan.fetch}", []).append(plan)
     return [plan for plans in found.values() for plan in draw.sample(plans, min(count, len(plans)))]
 
 
@@ -123,7 +125,7 @@ def test_whatever_fits_gives_the_same_numbers(name: str, dynamic: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("sum", "oder=1", "expected a plan of order, vector, width, wide, horizontal, tile, block, streamed, each once"),
+        ("sum", "oder=1", "expected a plan of order, vector, width, wide, horizontal, tile, block, streamed, fetch, each once"),
         ("sum", "vector=1 width=4 wide=4", "expected a plan with order, got"),
         ("sum", "order=0+1 vector=1 width=4", "expected a plan with wide, got"),
         ("sum", "order=0+x", "expected loops, such as order=0+2+1, or order=none, got 'order=0+x'"),
@@ -133,6 +135,9 @@ def test_whatever_fits_gives_the_same_numbers(name: str, dynamic: bool) -> None:
         ("sum", "order=0+1 streamed=1", "expected streamed=yes, got 'streamed=1'"),
         ("sum", "order=0+1 tile=a", "expected a loop, such as tile=0, got 'tile=a'"),
         ("sum", "order=0+1 horizontal=no", "expected horizontal=yes, got 'horizontal=no'"),
+        ("sum", "order=0+1 fetch=a", "expected a positive number of bytes, got 'fetch=a'"),
+        ("sum", "order=0+1 vector=0 width=4 wide=4 fetch=64", "one reduction along the vector inside of another loop"),
+        ("sum", "order=0+1 fetch=64", "a vector, got"),
         ("sum", "order=0", "each of the loops [0, 1] once"),
         ("sum", "order=1+0", "loops over reductions inside of the others"),
         ("sum", "order=0+1 block=2", "a vector, got"),

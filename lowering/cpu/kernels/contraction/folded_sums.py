@@ -51,9 +51,7 @@ class FoldedSums:
         right = self.memory.index(self.right.offset, rows[0].at(k, zero).at(self.contraction.n, column, self.columns))
         sums = [em.constant(0, em.vector(self.lanes, element))] * len(rows)
         several = max(self.plan.unroll * self.fold, self.line)
-        whole = self.depth // several * several
-
-        following = self._following(place)
+        whole, following = self.depth // several * several, self._following(place)
 
         def steps(first: ir.Value, count: int, sums: Sequence[ir.Value]) -> list[ir.Value]:
             found = list(sums)

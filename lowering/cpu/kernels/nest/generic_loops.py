@@ -22,9 +22,11 @@ from ....kernels.emit.lane_math import constant_of
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Lanes, Memory, Point
 from ....kernels.emit.scalar_body import Body, Environment
-from ....kernels.structure.combiners import COMBINERS, combiners
+from ....kernels.structure.combiners import COMBINERS, combiners, element_bits
 from ....kernels.structure.nest import Nest, Operand
+from ..contraction.tuning import LINE
 from .nest_plan import NestPlan
+from .vector_plan import fetched_rows
 
 __all__ = ["SHARED_AT_LEAST", "Loops"]
 
@@ -269,6 +271,8 @@ class Loops:
 
     def _horizontal(self, depth: int, environment: Environment, point: Point) -> list[ir.Value]:
         """Accumulates lanes apart, combines them at the end, then with what the output holds."""
+        if self.plan.fetch:
+            self._ask(point)
         widths = sorted({self.plan.wide, self.plan.width}, reverse=True)
         start = [self._neutral(o, w) for w in widths for o in self.nest.outputs]
         carried = self._lane_loops(depth, environment, point, start)
@@ -280,6 +284,19 @@ class Loops:
                 total = self.emitter.clone(operation, [total, self._reduce(operation, vector)], total.type)
             results.append(total)
         return results
+
+    def _ask(self, point: Point) -> None:
+        """Asks for the row that is the plan's bytes behind this one."""
+        em, row, vector = self.emitter, self.plan.order[-2], self.plan.order[-1]
+        length = self.nest.extents[vector].static
+        for operand in fetched_rows(self.nest, row, vector) if length else ():
+            assert operand.buffer is not None
+            bits, step = element_bits(operand.buffer.element), operand.offset.factor(row).static
+            ahead = max(1, self.plan.fetch * 8 // (bits * (step or 1)))
+            place = point.at(vector, em.number(0)).at(row, em.add(point.variables[row], em.number(ahead)))
+            start = self.memory.index(operand.offset, place)
+            for element in range(0, length or 0, 8 * LINE // bits):
+                em.prefetch(operand.buffer.flat, em.add(start, em.number(element)))
 
     def _lane_loops(self, depth: int, outer: Environment, point: Point, carried: list[ir.Value]) -> list[ir.Value]:
         dim = self.plan.order[depth]

@@ -29,6 +29,7 @@ class NestPlan:
             are contiguous along it and strided along the vector; of nests without reductions only.
         block: of the loop just inside of the vector's, which is no reduction, so many iterations are taken together.
         streamed: whether the loops over reductions are just outside of the vector's, and what they combine stays in memory.
+        fetch: of a horizontal one with a single reduction: how many bytes ahead rows are asked for.
     """
 
     order: tuple[int, ...]
@@ -39,6 +40,7 @@ class NestPlan:
     tile: int | None = None
     block: int = 1
     streamed: bool = False
+    fetch: int = 0
 
     def __str__(self) -> str:
         shown = {"order": self.order or "none"}
@@ -46,7 +48,8 @@ class NestPlan:
         shown |= {"horizontal": True} if self.horizontal else {}
         shown |= {} if self.tile is None else {"tile": self.tile}
         shown |= {"block": self.block} if self.block > 1 else {}
-        return print_fields((shown | ({"streamed": True} if self.streamed else {})).items())
+        shown |= {"streamed": True} if self.streamed else {}
+        return print_fields((shown | ({"fetch": self.fetch} if self.fetch else {})).items())
 
 
 def is_nest_plan(text: str) -> bool:
@@ -84,6 +87,7 @@ _READERS: dict[str, Reader] = {
     "tile": _loop,
     "block": positive,
     "streamed": _yes,
+    "fetch": positive,
 }
 _EXAMPLES = {
     "order": "loops, such as order=0+2+1, or order=none",
@@ -94,6 +98,7 @@ _EXAMPLES = {
     "tile": "a loop, such as tile=0",
     "block": "a positive number of iterations",
     "streamed": "streamed=yes",
+    "fetch": "a positive number of bytes",
 }
 
 
@@ -121,9 +126,12 @@ class _Check:
         _expect(sorted(plan.order) == sorted(dims), f"each of the loops {sorted(dims)} once", plan)
         _expect(list(plan.order[: len(self.rows)]) == self.rows, f"the loops {self.rows} of rows first", plan)
         if plan.vector is None:
-            _expect(not (plan.horizontal or plan.streamed or plan.tile is not None) and plan.block == 1, "a vector", plan)
+            is_plain = not (plan.horizontal or plan.streamed or plan.fetch or plan.tile is not None) and plan.block == 1
+            _expect(is_plain, "a vector", plan)
             self._reductions_last(plan.order)
             return
+        has_row = plan.horizontal and len(self.nest.reductions) == 1 and len(plan.order) > 1
+        _expect(has_row or not plan.fetch, "one reduction along the vector inside of another loop, to fetch", plan)
         _expect(plan.vector in dims - set(self.rows), "a vector along a loop inside of rows", plan)
         self._widths()
         kind = {"tile": plan.tile is not None, "streamed": plan.streamed, "block": plan.block != 1}
