@@ -49,8 +49,15 @@ def _lower_attention(b: LinalgBuilder, source: Source) -> Tensor:
     exprs, keys = _mask_exprs(b, mask, source, k), b.size(k, k.rank - 2)
     at_once, limit = b.key_blocks.at_once(mask is not None and _differs(q, exprs))
     single = isinstance(keys, int) and 0 < keys <= limit
+    by_rows, many = (-2, -1), isinstance(sizes[-2], int) and sizes[-2] >= _BY_HEAD
+    parts = [by_rows] if many or q.shape[-3] == k.shape[-3] else [by_rows, (-3, -1)]
+    # A cache may be in f16 where all else is f32: kernels of GPUs multiply what has one type.
+    is_widened = b.panels and isinstance(q.dtype, ir.F32Type)
+    seen = view_of(q.value, *parts), *(view_of(t.value, by_rows, widened=is_widened) for t in (k, v))
+    key, value = (value_type(t).element_type if is_widened else q.dtype for t, _ in seen[1:])
     attention = OnlineSoftmax(
         q.dtype,
+        (key, value),
         None if mask is None else mask.dtype,
         exprs,
         _scale(source),
@@ -61,9 +68,6 @@ def _lower_attention(b: LinalgBuilder, source: Source) -> Tensor:
     where = tuple(tuple(b.broadcast_exprs(_leading(t, 3), batch)) for t in (q, k, v))
     order = _order_wanted(source.op)
     out = b.empty([sizes[axis] for axis in order], storage_dtype(q.dtype))
-    by_rows, many = (-2, -1), isinstance(sizes[-2], int) and sizes[-2] >= _BY_HEAD
-    parts = [by_rows] if many or q.shape[-3] == k.shape[-3] else [by_rows, (-3, -1)]
-    seen = view_of(q.value, *parts), view_of(k.value, by_rows), view_of(v.value, by_rows)
     kernel = _Kernel(b, attention, where, tuple(view for _, view in seen), order, _rows_at_once(sizes[-2]))
     inputs = [*(value for value, _ in seen), *(t.value for t in source.operands[3:])]
     scratch = kernel.scratch(b.size(q, q.rank - 1), sizes[-1]) or kernel.partials(sizes, b.size(k, k.rank - 3), keys)

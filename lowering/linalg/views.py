@@ -105,11 +105,14 @@ def plain_view(value: ir.Value) -> View:
     return View(sizes, tuple(LinearPlace(0, ((i, 1),)) for i in range(type_.rank)))
 
 
-def view_of(value: ir.Value, *parts: Sequence[int]) -> tuple[ir.Value, View]:
-    """The tensor that a value was moved from, as far back as each of ``parts`` is one (:meth:`View.has_parts`), and how."""
+def view_of(value: ir.Value, *parts: Sequence[int], widened: bool = False) -> tuple[ir.Value, View]:
+    """The tensor that a value was moved from, as far back as each of ``parts`` is one (:meth:`View.has_parts`), and how.
+
+    Where ``widened`` is true, its elements may be floats of fewer bits than the value's.
+    """
     view = plain_view(value)
     best = value, view
-    while (step := _step(value)) is not None:
+    while (step := _step(value, widened)) is not None:
         value, places = step
         view = View(view.sizes, tuple(_composed(p, view.places) for p in places))
         if not all(s is not None or any(p.plain == i for p in view.places) for i, s in enumerate(view.sizes)):
@@ -161,7 +164,7 @@ def _composed(outer: LinearPlace, inner: Sequence[LinearPlace]) -> LinearPlace:
 # -- one op that moves elements ----------------------------------------------------------------------------------------
 
 
-def _step(value: ir.Value) -> tuple[ir.Value, tuple[LinearPlace, ...]] | None:
+def _step(value: ir.Value, widened: bool) -> tuple[ir.Value, tuple[LinearPlace, ...]] | None:
     """What the op that makes a value takes its elements from, and where; None when it computes, or there is no op."""
     if isinstance(value, ir.BlockArgument):
         return None
@@ -172,7 +175,7 @@ def _step(value: ir.Value) -> tuple[ir.Value, tuple[LinearPlace, ...]] | None:
         return _expanded(op)
     if op.name == "tensor.collapse_shape":
         return _collapsed(op)
-    return _moved(op) if op.name == "linalg.generic" and len(op.results) == 1 else None
+    return _moved(op, widened) if op.name == "linalg.generic" and len(op.results) == 1 else None
 
 
 def _groups(op: ir.Operation) -> list[list[int]]:
@@ -200,13 +203,15 @@ def _collapsed(op: ir.Operation) -> tuple[ir.Value, tuple[LinearPlace, ...]] | N
     return op.operands[0], tuple(places)
 
 
-def _moved(op: ir.Operation) -> tuple[ir.Value, tuple[LinearPlace, ...]] | None:
-    """A generic whose body gives an element of an operand as it is."""
+def _moved(op: ir.Operation, widened: bool = False) -> tuple[ir.Value, tuple[LinearPlace, ...]] | None:
+    """A generic whose body gives an element of an operand as it is, or ``widened``."""
     maps = [ir.AffineMapAttr(m).value for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
     *body, last = (o.operation for o in op.regions[0].blocks[0].operations)
     if maps[-1] != ir.AffineMap.get_identity(maps[-1].n_dims) or value_type(op.results[0]).rank != maps[-1].n_dims:
         return None
     result, block = last.operands[0], op.regions[0].blocks[0]
+    if widened and len(body) == 1 and body[0].name == "arith.extf":
+        result = body.pop().operands[0]
     if body or not isinstance(result, ir.BlockArgument) or result.owner != block or result.arg_number == len(maps) - 1:
         return None
     shape = value_type(op.results[0]).shape

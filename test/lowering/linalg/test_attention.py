@@ -212,7 +212,10 @@ def test_one_row_of_heads_that_share_keys(shared: int, target: str) -> None:
 
 @dataclass(frozen=True)
 class Compiled:
-    """Attention to compile: the sizes, which the types leave open where ``symbolic``."""
+    """Attention to compile: the sizes, which the types leave open where ``symbolic``, and what keys and values are stored in.
+
+    Where that is another dtype, it is converted first.
+    """
 
     batch: int
     heads: int
@@ -224,13 +227,16 @@ class Compiled:
     symbolic: bool = False
     dtype: str = "f32"
     width: int = 8
+    stored: str | None = None
 
     def module(self) -> rx.Module:
         b = rx.Builder()
         rows, keys = ("rows", "keys") if self.symbolic else (self.rows, self.keys)
         with b.function("main"):
             q = b.input("q", (self.batch, self.heads, rows, self.width), self.dtype)
-            k, v = (b.input(name, (self.batch, self.groups, keys, self.width), self.dtype) for name in "kv")
+            stored = self.stored or self.dtype
+            k, v = (b.input(name, (self.batch, self.groups, keys, self.width), stored) for name in "kv")
+            k, v = (x if stored == self.dtype else b.astype(x, dtype=self.dtype) for x in (k, v))
             mask = [b.input("mask", (1, self.heads, rows, keys), "f32")] if self.mask else []
             b.output(b.attention(q, k, v, *mask, causal=self.causal))
         return b.build()
@@ -239,7 +245,8 @@ class Compiled:
         rng = np.random.default_rng(0)
         mask = [(self.heads, self.rows, self.keys)] if self.mask else []
         shapes = [(self.heads, self.rows, self.width), *[(self.groups, self.keys, self.width)] * 2]
-        arrays = [rng.standard_normal((self.batch, *s)).astype(numpy_dtype(self.dtype)) for s in shapes]
+        dtypes = map(numpy_dtype, (self.dtype, *[self.stored or self.dtype] * 2))
+        arrays = [rng.standard_normal((self.batch, *s)).astype(d) for s, d in zip(shapes, dtypes, strict=True)]
         return [*arrays, *(rng.standard_normal((1, *s), np.float32) for s in mask)]
 
 
@@ -269,6 +276,21 @@ class Compiled:
         Compiled(1, 2, 1, 40, 64, width=600),
         Compiled(1, 2, 1, 4, 64, width=600),
         Compiled(1, 2, 1, 7, 64, width=600, dtype="f16"),
+        Compiled(1, 4, 2, 5, 30, causal=True, dtype="f16"),
+        Compiled(1, 4, 4, 17, 1000, mask=True, dtype="f16", width=33),
+        Compiled(2, 2, 2, 16, 450, causal=True, dtype="bf16", width=192),
+        Compiled(1, 24, 1, 1, 900, dtype="f16", width=16),
+        Compiled(1, 2, 1, 70, 0, dtype="f16"),
+        Compiled(1, 8, 2, 1, 4000, stored="f16", width=64),
+        Compiled(2, 3, 3, 1, 1300, mask=True, stored="bf16", width=33),
+        Compiled(2, 16, 1, 1, 600, stored="f16", mask=True, width=40),
+        Compiled(1, 4, 2, 40, 900, causal=True, stored="f16", symbolic=True),
+        Compiled(1, 4, 2, 7, 900, mask=True, stored="bf16", symbolic=True),
+        Compiled(1, 2, 1, 33, 700, stored="f16", width=600),
+        Compiled(1, 2, 1, 40, 900, dtype="f64", stored="f32"),
+        Compiled(1, 2, 1, 20, 90, dtype="f64", stored="f16"),
+        Compiled(1, 2, 1, 20, 90, dtype="bf16", stored="f8E4M3FN"),
+        Compiled(1, 2, 1, 20, 90, stored="f8E5M2"),
     ],
     ids=str,
 )
@@ -282,3 +304,18 @@ def test_compiled_for_any_number_of_threads(case: Compiled) -> None:
     for threads in (2, 3, 7):
         executable.threads = threads
         np.testing.assert_array_equal(executable(*inputs), got)
+
+
+def test_keys_and_values_of_two_dtypes_that_are_moved_and_read_elsewhere() -> None:
+    """Values of another dtype than keys, keys that are permuted before and behind their conversion, which is read once more."""
+    b, rng = rx.Builder(), np.random.default_rng(0)
+    with b.function("main"):
+        q, k = b.input("q", (1, 4, 20, 16), "f32"), b.input("k", (300, 1, 16, 2), "f16")
+        wide = b.astype(b.permute_dims(k, [1, 0, 3, 2]), dtype="f32")
+        keys, v = b.permute_dims(wide, [0, 2, 1, 3]), b.astype(b.input("v", (1, 2, 300, 16), "bf16"), dtype="f32")
+        b.output(b.attention(q, keys, v), b.sum(wide, axis=[1, 2]))
+    module = b.build()
+    shapes = ((1, 4, 20, 16), "f32"), ((300, 1, 16, 2), "f16"), ((1, 2, 300, 16), "bf16")
+    arrays = [rng.standard_normal(s).astype(numpy_dtype(d)) for s, d in shapes]
+    for got, want in zip(rx.compile(module)(*arrays), rx.evaluate(module, "main", *arrays), strict=True):
+        assert_close(got, want)
