@@ -28,6 +28,7 @@ def add_generate(commands: Any) -> None:
     command.add_argument("--max-length", type=int, metavar="N", help="tokens of prompt and answer that there is code for")
     command.add_argument("--weights", choices=NARROW, help="dtype that weights of products are stored in")
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
+    command.add_argument("--kv-cache", choices=["f16", "bf16"], help="dtype of kept keys and values (default: f32)")
     command.add_argument("--temperature", type=float, metavar="T", help="draw tokens (default: as the folder says)")
     command.add_argument("--seed", type=int, default=0, metavar="N", help="for tokens that are drawn (default: %(default)s)")
     command.add_argument("--jobs", type=count, default=1, metavar="N", help="threads that prepare weights")
@@ -51,6 +52,7 @@ def _generate(arguments: argparse.Namespace) -> None:
             arguments.folder,
             arguments.weights,
             activations=arguments.activations,
+            kv_cache=arguments.kv_cache,
             max_length=arguments.max_length,
             jobs=arguments.jobs,
             progress=hook,

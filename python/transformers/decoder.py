@@ -19,7 +19,7 @@ from ..dialect.errors import RelaxError
 from .cache_name import CACHE
 from .experts import EXPERTS
 
-__all__ = ["FullLayer", "Shapes", "decoder_programs", "layer_shapes", "probe_of"]
+__all__ = ["FullLayer", "Shapes", "add_cache", "decoder_programs", "layer_shapes", "probe_of"]
 
 #: Heads, and sizes of a key and of a value, of each layer.
 Shapes = list[tuple[int, int, int]]
@@ -27,6 +27,7 @@ Shapes = list[tuple[int, int, int]]
 
 class FullLayer(CacheLayerMixin):
     """Keys and values of one layer at their full length, which of a sliding window, too: the mask hides what is outside of it.
+    They may have a narrower dtype than the model computes in.
 
     Attributes:
         past: how many tokens there are before those of this call, a 0-d tensor.
@@ -49,9 +50,9 @@ class FullLayer(CacheLayerMixin):
         assert self.keys is not None
         assert self.values is not None
         places = self.past + torch.arange(key_states.shape[-2])
-        self.keys.index_copy_(2, places, key_states)
-        self.values.index_copy_(2, places, value_states)
-        return self.keys, self.values
+        self.keys.index_copy_(2, places, key_states.to(self.keys.dtype))
+        self.values.index_copy_(2, places, value_states.to(self.values.dtype))
+        return self.keys.to(key_states.dtype), self.values.to(value_states.dtype)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         return self.get_max_length(), 0
@@ -93,6 +94,13 @@ def layer_shapes(cache: Cache, model: PreTrainedModel) -> Shapes:
     return [(keys.shape[1], keys.shape[3], values.shape[3]) for keys, values in found]
 
 
+def add_cache(module: nn.Module, shapes: Shapes, rows: int, length: int, dtype: torch.dtype) -> None:
+    """Gives a module the keys and values of its layers as buffers, each [rows, heads, length, size]."""
+    for i, (heads, *sizes) in enumerate(shapes):
+        for kind, size in zip(("keys", "values"), sizes, strict=True):
+            module.register_buffer(f"{kind}_{i}", torch.zeros(rows, heads, length, size, dtype=dtype), persistent=False)
+
+
 def _takes_positions(model: PreTrainedModel) -> bool:
     """Whether the model's forward takes position_ids beside its mask."""
     return "position_ids" in inspect.signature(model.forward).parameters
@@ -101,15 +109,13 @@ def _takes_positions(model: PreTrainedModel) -> bool:
 class _Decoder(nn.Module):
     """A model with its cache as buffers."""
 
-    def __init__(self, model: PreTrainedModel, shapes: Shapes, batch: int, length: int):
+    def __init__(self, model: PreTrainedModel, shapes: Shapes, batch: int, length: int, cache: torch.dtype):
         super().__init__()
         self.model = model
         self._cache = Cache(layers=[FullLayer() for _ in shapes])
         self._has_positions = _takes_positions(model)
         self._keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
-        for i, (heads, key, value) in enumerate(shapes):
-            for name, size in ((f"keys_{i}", key), (f"values_{i}", value)):
-                self.register_buffer(name, torch.zeros(batch, heads, length, size), persistent=False)
+        add_cache(self, shapes, batch, length, cache)
 
     def forward(
         self, tokens: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor, past: torch.Tensor, keep: torch.Tensor
@@ -123,7 +129,7 @@ class _Decoder(nn.Module):
         return logits if self._keeps else logits[:, keep]
 
 
-def decoder_programs(model: PreTrainedModel, batch: int, length: int) -> dict[str, ExportedProgram]:
+def decoder_programs(model: PreTrainedModel, batch: int, length: int, cache: torch.dtype) -> dict[str, ExportedProgram]:
     """``prefill``, for any number of tokens from 2 on, and ``decode``, for one.
 
     Their inputs: tokens [batch, n], mask [batch, length] (whether a token of the cache counts), positions [batch, n], past []
@@ -134,11 +140,12 @@ def decoder_programs(model: PreTrainedModel, batch: int, length: int) -> dict[st
         model: from :func:`~.skeleton.skeleton`.
         batch: how many sequences at once.
         length: how many tokens each can have.
+        cache: of keys and values.
 
     Raises:
         RelaxError: the model keeps something else than keys and values.
     """
-    step = _Decoder(model, _cache_shapes(model), batch, length).eval()
+    step = _Decoder(model, _cache_shapes(model), batch, length, cache).eval()
     tokens, kept = Dim("n", min=2, max=length), Dim("k", min=1, max=length)
     dynamic = ({1: tokens}, None, {1: tokens}, None, {0: kept})
     with torch.no_grad():

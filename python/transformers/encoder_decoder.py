@@ -14,7 +14,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from ..dialect.errors import RelaxError
 from .cache_name import CACHE
-from .decoder import FullLayer, Shapes, layer_shapes, probe_of
+from .decoder import FullLayer, Shapes, add_cache, layer_shapes, probe_of
 
 __all__ = ["encoder_decoder_programs", "encoder_programs"]
 
@@ -45,9 +45,10 @@ class _Encode(nn.Module):
 class _Cross(nn.Module):
     """The encoder's results to the keys and values of each layer, as the decoder computes them at its first token."""
 
-    def __init__(self, model: PreTrainedModel):
+    def __init__(self, model: PreTrainedModel, cache: torch.dtype):
         super().__init__()
         self.model = model
+        self._dtype = cache
 
     def forward(self, hidden: torch.Tensor) -> dict[str, torch.Tensor]:
         layers = [_CrossLayer() for _ in range(_decoder_layers(self.model))]
@@ -61,21 +62,19 @@ class _Cross(nn.Module):
             **{CACHE: both},
         )
         found = ((f"{kind}_{i}", getattr(layer, kind)) for i, layer in enumerate(layers) for kind in ("keys", "values"))
-        return dict(found)
+        return {name: value.to(self._dtype) for name, value in found}
 
 
 class _Decoder(nn.Module):
     """The decoder, with the cache of its own tokens as buffers; keys and values of the encoder's results are inputs."""
 
-    def __init__(self, model: PreTrainedModel, shapes: Shapes, rows: int, length: int):
+    def __init__(self, model: PreTrainedModel, shapes: Shapes, rows: int, length: int, cache: torch.dtype):
         super().__init__()
         self.model = model
         self._cache = Cache(layers=[FullLayer() for _ in shapes])
         self._takes_positions = "decoder_position_ids" in inspect.signature(model.forward).parameters
         self._width = _width(model)
-        for i, (heads, key, value) in enumerate(shapes):
-            for name, size in ((f"keys_{i}", key), (f"values_{i}", value)):
-                self.register_buffer(name, torch.zeros(rows, heads, length, size), persistent=False)
+        add_cache(self, shapes, rows, length, cache)
 
     def forward(
         self, tokens: torch.Tensor, mask: torch.Tensor, past: torch.Tensor, source_mask: torch.Tensor, *cross: torch.Tensor
@@ -84,7 +83,7 @@ class _Decoder(nn.Module):
         for i, (layer, other) in enumerate(zip(self._cache.layers, there, strict=True)):
             assert isinstance(layer, FullLayer)
             layer.keys, layer.values, layer.past = getattr(self, f"keys_{i}"), getattr(self, f"values_{i}"), past
-            other.keys, other.values = cross[2 * i], cross[2 * i + 1]
+            other.keys, other.values = (x.to(self.model.dtype) for x in cross[2 * i : 2 * i + 2])
         both = EncoderDecoderCache(self._cache, Cache(layers=[*there]))
         both.is_updated = dict.fromkeys(range(len(there)), True)
         positions = (past + torch.arange(tokens.shape[1]))[None]
@@ -101,7 +100,7 @@ class _Decoder(nn.Module):
         ).logits
 
 
-def encoder_programs(model: PreTrainedModel, length: int) -> dict[str, ExportedProgram]:
+def encoder_programs(model: PreTrainedModel, length: int, cache: torch.dtype) -> dict[str, ExportedProgram]:
     """``encode``, source [batch, n] and mask [batch, n] to hidden [batch, n, width], and ``cross``, hidden to keys and values.
 
     Keys and values are [batch, heads, n, size], those of the first layer first. Features, as of sounds, are
@@ -110,6 +109,7 @@ def encoder_programs(model: PreTrainedModel, length: int) -> dict[str, ExportedP
     Args:
         model: from :func:`~.skeleton.skeleton`.
         length: how many tokens a source can have.
+        cache: of keys and values.
 
     Raises:
         RelaxError: the model takes neither tokens nor features.
@@ -120,11 +120,13 @@ def encoder_programs(model: PreTrainedModel, length: int) -> dict[str, ExportedP
     with torch.no_grad():
         encode = torch.export.export(_Encode(model), source, dynamic_shapes=dynamic)
         hidden = torch.zeros(2, min(5, length), _width(model))
-        cross = torch.export.export(_Cross(model), (hidden,), dynamic_shapes=({0: batch, 1: count},))
+        cross = torch.export.export(_Cross(model, cache), (hidden,), dynamic_shapes=({0: batch, 1: count},))
     return {"encode": encode, "cross": cross}
 
 
-def encoder_decoder_programs(model: PreTrainedModel, rows: int, length: int, source: int) -> dict[str, ExportedProgram]:
+def encoder_decoder_programs(
+    model: PreTrainedModel, rows: int, length: int, source: int, cache: torch.dtype
+) -> dict[str, ExportedProgram]:
     """``prefill``, for any number of tokens from 2 on, and ``decode``, for one.
 
     Their inputs: tokens [rows, n], mask [rows, length], past [], as for :func:`~.decoder.decoder_programs`, source_mask
@@ -135,11 +137,12 @@ def encoder_decoder_programs(model: PreTrainedModel, rows: int, length: int, sou
         rows: how many sequences at once.
         length: how many tokens each can have.
         source: how many there can be of the encoder's results.
+        cache: of keys and values.
     """
     own, other = _cache_shapes(model)
-    step = _Decoder(model, own, rows, length).eval()
+    step = _Decoder(model, own, rows, length, cache).eval()
     tokens, there = Dim("n", min=2, max=length), Dim("source", min=1, max=source)
-    cross = tuple(torch.zeros(rows, h, min(5, source), size) for h, *sizes in other for size in sizes)
+    cross = tuple(torch.zeros(rows, h, min(5, source), size, dtype=cache) for h, *sizes in other for size in sizes)
     programs = dict[str, ExportedProgram]()
     for name, count in (("prefill", min(7, length)), ("decode", 1)):
         example = (

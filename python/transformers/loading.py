@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import transformers
 from transformers import GenerationConfig, PreTrainedConfig, PreTrainedModel
 
@@ -31,12 +32,16 @@ __all__ = ["load"]
 #: Tokens of a sequence where nobody says how many, and the model can have as many: a cache of 1 GiB for 8 billion parameters.
 _LENGTH = 2048
 
+#: What keys and values of tokens can be kept in.
+_CACHES = {None: torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
 
 def load(
     folder: str | os.PathLike[str],
     weights: str | None = None,
     *,
     activations: str | None = None,
+    kv_cache: str | None = None,
     max_length: int | None = None,
     batch: int = 1,
     target: str = "cpu",
@@ -56,6 +61,9 @@ def load(
             is a kernel for that, as for ``relaxir.compile(checkpoint=)``; the report says which.
         weights: what weights of products are stored in, ``"bf16"``, ``"int8"`` or ``"int4"``; None keeps all numbers, in f32.
         activations: ``"int8"``: as for :func:`relaxir.compile`.
+        kv_cache: what keys and values of tokens are kept in, ``"f16"`` or ``"bf16"``: half of the bytes, which decoding behind
+            long prompts reads for each token. Scores are computed in f32 all the same. f16 rounds to 11 bits and holds up to
+            65504, bf16 rounds to 8 and holds what f32 can. None keeps all numbers.
         max_length: how many tokens a sequence can have, the prompt's among them; by default as many as the model can, and at
             most 2048 where they are generated.
         batch: of how many sequences at once the code that generates is made now; code for other numbers is made when they
@@ -77,20 +85,22 @@ def load(
     config = _config(path)
     model_class = _model_class(config, path)
     length = _length(config, max_length, model_class.can_generate())
+    cache = _cache(kv_cache, model_class)
     threads = None if threads is None else expect_count(threads, "a number of threads from 1 on")
     expect_count(batch, "a number of sequences from 1 on")
     open_tensors(path)  # what is wrong with the files is said before the seconds that compiling takes
     source = FolderExecutables(path, config, model_class, weights, activations, target, device, threads, jobs, progress)
     if model_class.can_generate() and config.is_encoder_decoder:
-        return _encoder_decoder(source, length, batch)
+        return _encoder_decoder(source, length, batch, cache)
     if model_class.can_generate():
-        return _decoder(source, length, batch)
+        return _decoder(source, length, batch, cache)
     return _encoder(source, length)
 
 
-def _decoder(source: FolderExecutables, length: int, batch: int) -> CompiledForCausalLM:
+def _decoder(source: FolderExecutables, length: int, batch: int, cache: torch.dtype) -> CompiledForCausalLM:
     def executable(rows: int) -> Any:
-        return source.executable((str(length), str(rows)), lambda model: decoder_programs(model, rows, length))
+        key = str(length), str(rows), str(cache)
+        return source.executable(key, lambda model: decoder_programs(model, rows, length, cache))
 
     config = copy.deepcopy(source.config)
     made = _named(source, CompiledForCausalLM)(config, executable, length, _generation_config(source.path))
@@ -98,16 +108,15 @@ def _decoder(source: FolderExecutables, length: int, batch: int) -> CompiledForC
     return made
 
 
-def _encoder_decoder(source: FolderExecutables, length: int, batch: int) -> CompiledForSeq2Seq:
+def _encoder_decoder(source: FolderExecutables, length: int, batch: int, cache: torch.dtype) -> CompiledForSeq2Seq:
     config = copy.deepcopy(source.config)
     most = getattr(config, "max_source_positions", None) or getattr(config, "max_position_embeddings", None) or _LENGTH
 
     def executable(rows: int) -> Any:
-        return source.executable(
-            ("decoder", str(length), str(rows)), lambda model: encoder_decoder_programs(model, rows, length, most)
-        )
+        key = "decoder", str(length), str(rows), str(cache)
+        return source.executable(key, lambda model: encoder_decoder_programs(model, rows, length, most, cache))
 
-    encoder = source.executable(("encoder",), lambda model: encoder_programs(model, most))
+    encoder = source.executable(("encoder", str(cache)), lambda model: encoder_programs(model, most, cache))
     name, generation = source.model_class.main_input_name, _generation_config(source.path)
     made = _named(source, CompiledForSeq2Seq)(config, encoder, executable, length, name, generation)
     made.executable(batch)
@@ -162,6 +171,15 @@ def _model_class(config: PreTrainedConfig, path: str) -> type[PreTrainedModel]:
     if found is None or isinstance(found, tuple):
         raise RelaxError(f"'{path}': expected an architecture that transformers has, got {named or config.model_type}")
     return found
+
+
+def _cache(wanted: str | None, model_class: type[PreTrainedModel]) -> torch.dtype:
+    """What keys and values are kept in."""
+    if not (wanted is None or (isinstance(wanted, str) and wanted in _CACHES)):
+        raise RelaxError(f"expected kv_cache as f16, bf16 or None, got {wanted!r}")
+    if wanted is not None and not model_class.can_generate():
+        raise RelaxError(f"expected a model that generates tokens where kv_cache is given, got {model_class.__name__}")
+    return _CACHES[wanted]
 
 
 def _length(config: PreTrainedConfig, wanted: int | None, generates: bool) -> int:

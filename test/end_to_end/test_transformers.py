@@ -13,8 +13,9 @@ import transformers
 
 from relaxir import RelaxError
 from relaxir.tools import cli
+from relaxir.transformers.cache_name import CACHE
 from support import models
-from support.hf_folders import SMALL, loaded, saved
+from support.hf_folders import SMALL, RoundedCache, loaded, saved
 
 GROUPED = SMALL | {"num_key_value_heads": 2}
 GPT2 = {"vocab_size": 96, "n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 64, "bos_token_id": 1, "eos_token_id": 2}
@@ -97,6 +98,25 @@ def test_a_cache_that_is_full(qwen2: tuple[Any, Any, Path]) -> None:
     assert compiled.generate(PROMPT, min_new_tokens=26, max_new_tokens=26).shape == (1, 32)
 
 
+@pytest.mark.parametrize(("dtype", "rounded"), [("f16", torch.float16), ("bf16", torch.bfloat16)])
+def test_a_cache_of_sixteen_bits(qwen2: tuple[Any, Any, Path], dtype: str, rounded: torch.dtype) -> None:
+    """Logits are those of transformers where its cache is rounded, and others than where it is not; beams move rows."""
+    _, model, folder = qwen2
+    compiled = loaded(folder, kv_cache=dtype, batch=2)
+    expected = model.generate(PROMPT, num_beams=2, **{CACHE: RoundedCache(rounded)}, **GREEDY)
+    with models.quiet():
+        assert compiled.generate(PROMPT, num_beams=2, **GREEDY).tolist() == expected.tolist()
+    first = compiled(PROMPT)
+    then = compiled(PROMPT[:, :1], past_key_values=first.past_key_values)
+    assert {2} == {array.itemsize for array in first.past_key_values.state.values()}
+    tokens = torch.cat([PROMPT, PROMPT[:, :1]], 1)
+    with torch.no_grad():
+        near, wide = model(tokens, **{CACHE: RoundedCache(rounded)}).logits, model(tokens).logits
+    got = torch.cat([first.logits, then.logits], 1)
+    torch.testing.assert_close(got, near, rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(got, wide, rtol=1e-4, atol=1e-4)
+
+
 def test_a_mixture_of_experts(tmp_path: Path) -> None:
     """Experts, one by one in the files, become two tensors; what an attention's window hides is hidden."""
     model = saved(
@@ -139,17 +159,19 @@ def test_weights_of_four_bits_on_the_command_line_and_what_is_kept(
 ) -> None:
     """Code and weights are found again: nothing is exported, and no file of the cache changes."""
     monkeypatch.setenv("RELAXIR_CACHE_DIR", str(tmp_path / "cache"))
-    first = loaded(qwen2[2], weights="int4")
+    options = {"weights": "int4", "kv_cache": "bf16"}
+    first = loaded(qwen2[2], **options)
     assert "embed_tokens.weight               12.0 KiB -> 1.7 KiB  4 bits" in str(first.executable().report)
     tokens = first.generate(PROMPT, **GREEDY)
     kept = [p for p in (tmp_path / "cache").rglob("*") if p.is_file() and p.suffix != ".lock" and p.name != "used"]
     files = {p: p.stat().st_ino for p in kept}
     assert len(files) == 2
     monkeypatch.setattr(torch.export, "export", lambda *_, **__: pytest.fail("exported again"))
-    again = loaded(qwen2[2], weights="int4")
+    again = loaded(qwen2[2], **options)
     assert again.generate(PROMPT, **GREEDY).tolist() == tokens.tolist()
     assert {p: p.stat().st_ino for p in files} == files
-    command = ["generate", str(qwen2[2]), "--weights", "int4", "--max-length", "32", "--max-new-tokens", "12", "--prompt"]
+    command = ["generate", str(qwen2[2]), "--weights", "int4", "--kv-cache", "bf16", "--max-length", "32"]
+    command += ["--max-new-tokens", "12", "--prompt"]
     capsys.readouterr()
     assert cli.run([*command, "text"]) == 1
     assert capsys.readouterr().err.endswith(
@@ -197,6 +219,8 @@ def test_folders_that_are_none(qwen2: tuple[Any, Any, Path], tmp_path: Path) -> 
         ({"max_length": 0}, "expected a number of tokens from 1 on as max_length, got 0"),
         ({"batch": 0}, "expected a number of sequences from 1 on, got 0"),
         ({"threads": 0}, "expected a number of threads from 1 on, got 0"),
+        ({"kv_cache": "int8"}, "expected kv_cache as f16, bf16 or None, got 'int8'"),
+        ({"kv_cache": ["f16"]}, "expected kv_cache as f16, bf16 or None, got ['f16']"),
     ],
 )
 def test_options_that_are_none(qwen2: tuple[Any, Any, Path], options: dict[str, Any], message: str) -> None:

@@ -111,6 +111,9 @@ def test_images(tmp_path: Path) -> None:
     compiled = loaded(tmp_path, max_length=None)
     for count in (1, 3):
         assert_same(compiled, model, pixel_values=torch.randn(count, 3, 32, 32))
+    message = r"^expected a model that generates tokens where kv_cache is given, got ViTForImageClassification$"
+    with pytest.raises(RelaxError, match=message):
+        loaded(tmp_path, kv_cache="f16")
 
 
 def test_an_architecture_that_nobody_has(tmp_path: Path) -> None:

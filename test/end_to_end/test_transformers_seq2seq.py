@@ -10,8 +10,9 @@ import torch
 import transformers
 
 from relaxir import RelaxError
+from relaxir.transformers.cache_name import CACHE
 from support import models
-from support.hf_folders import loaded, saved
+from support.hf_folders import RoundedCache, loaded, saved
 
 T5 = {"vocab_size": 96, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4, "pad_token_id": 0}
 T5 |= {"eos_token_id": 1, "decoder_start_token_id": 0}
@@ -75,6 +76,22 @@ def test_what_is_refused(t5: tuple[Any, Any]) -> None:
         compiled(input_ids=TOKENS, decoder_input_ids=torch.ones(2, 33, dtype=torch.int64))
     with pytest.raises(RelaxError, match=r"^expected at most 32 tokens in a sequence .*, got a prompt and new ones of 40$"):
         compiled.generate(TOKENS, max_new_tokens=39)
+
+
+def test_caches_of_sixteen_bits(tmp_path: Path) -> None:
+    """Of the decoder's own tokens, and of the encoder's results; beams move the rows of both."""
+    model = saved("T5ForConditionalGeneration", "t5", T5, tmp_path)
+    compiled = loaded(tmp_path, batch=2, kv_cache="f16")
+    assert_same_tokens(compiled, model, input_ids=TOKENS[:1], num_beams=2)
+    got = compiled(input_ids=TOKENS, decoder_input_ids=TOKENS[:, :2])
+    assert {2} == {array.itemsize for array in got.past_key_values.state.values()}
+    both = transformers.EncoderDecoderCache(RoundedCache(torch.float16), RoundedCache(torch.float16))
+    with torch.no_grad():
+        near = model(input_ids=TOKENS, decoder_input_ids=TOKENS[:, :2], **{CACHE: both}).logits
+        wide = model(input_ids=TOKENS, decoder_input_ids=TOKENS[:, :2]).logits
+    most = wide.abs().max().item()
+    torch.testing.assert_close(got.logits, near, rtol=0.0, atol=1e-5 * most)
+    assert (got.logits - wide).abs().max() > 1e-4 * most
 
 
 def test_sounds(tmp_path: Path) -> None:

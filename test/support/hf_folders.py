@@ -11,7 +11,7 @@ import transformers
 import relaxir as rx
 from support import models
 
-__all__ = ["SMALL", "loaded", "saved"]
+__all__ = ["SMALL", "RoundedCache", "loaded", "saved"]
 
 transformers.utils.logging.disable_progress_bar()
 
@@ -33,3 +33,16 @@ def saved(class_name: str, kind: str, options: dict[str, Any], folder: Path) -> 
 def loaded(folder: Path, *args: Any, **options: Any) -> Any:
     with models.quiet():
         return rx.transformers.load(folder, *args, **{"max_length": 32} | options)
+
+
+class RoundedCache(transformers.DynamicCache):
+    """What transformers keeps of tokens, rounded to a dtype, so that it computes as we do with a cache of this dtype."""
+
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self._rounded = dtype
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        return super().update(*(x.to(self._rounded).to(x.dtype) for x in (key_states, value_states)), *args, **kwargs)
