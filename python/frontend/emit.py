@@ -18,9 +18,9 @@ from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 
 __all__ = [
-    "agreed", "alike", "bitcast", "broadcast", "cast", "concat", "cut", "emit", "emit_check", "expand", "full", "in_dtype",
-    "info_of", "integer", "match", "multiply_all", "neutral", "permute", "reshape", "sequence", "slice_axis", "squeeze",
-    "table", "tile", "unsqueeze",
+    "agreed", "alike", "bitcast", "broadcast", "cast", "concat", "cut", "emit", "emit_check", "expand", "extreme_flag", "full",
+    "in_dtype", "info_of", "integer", "match", "multiply_all", "neutral", "permute", "reshape", "sequence", "slice_axis",
+    "squeeze", "table", "tile", "unsqueeze",
 ]  # fmt: skip
 
 
@@ -42,6 +42,11 @@ def emit_check(value: ir.Value) -> None:
 def integer(width: int = 64) -> ir.Type:
     """The signless integer dtype of that width."""
     return ir.IntegerType.get_signless(width)
+
+
+def extreme_flag(op_class: type[EffectOp], x: ir.Value, **how: Any) -> ir.Value:
+    """``Max`` or ``Min`` of booleans: whether any is set, or all are; of nothing, False and True."""
+    return emit(ops.Greater, emit(op_class, cast(x, integer(8)), **how), full(0, integer(8)))  # of nothing: the least integer
 
 
 def cast(x: ir.Value, dtype: ir.Type) -> ir.Value:

@@ -591,6 +591,43 @@ def creation(x, i, b):
     }
 
 
+@case(floats(0, 4), integers(3, 0), booleans(0, 4))
+def reductions_of_nothing(x, i, b):
+    values, where = x.max(1)
+    return {
+        "sum": x.sum(),
+        "sum_dim": x.sum(0),
+        "sum_other": i.sum(0),
+        "mean": x.mean(0),
+        "prod": i.prod(1),
+        "any": b.any(),
+        "any_dim": b.any(0),
+        "any_other": b.any(1, keepdim=True),
+        "any_dims": torch.any(x, (0, 1)),
+        "any_int": i.any(1),
+        "is_any": aten._is_any_true(b),
+        "all": b.all(),
+        "all_dim": b.all(0, keepdim=True),
+        "all_int": i.all(1),
+        "is_all": aten._is_all_true(b),
+        "byte": b.to(torch.uint8).any(0),
+        "max_dim": values,
+        "max_where": where,
+        "argmin": x.argmin(1),
+        "amax": x.amax(1),
+        "var": x.var(0),
+        "std": x.std(1),
+        "norm": torch.linalg.vector_norm(x, dim=0),
+        "logsumexp": x.logsumexp(0),
+        "softmax": x.softmax(0),
+        "cumsum": x.cumsum(0),
+        "cummax": x.cummax(0)[0],
+        "median": x.median(1)[0],
+        "sort": x.sort(0)[0],
+        "topk": x.topk(2, 1)[0],
+    }
+
+
 @case(floats(2, 3, 4), integers(2, 3, 4), booleans(2, 3, 4))
 def reductions(x, i, b):
     values, where = x.max(1)

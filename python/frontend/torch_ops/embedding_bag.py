@@ -7,7 +7,7 @@ from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean
 from ...dialect.op import EffectOp
-from ..emit import cast, concat, emit, full, info_of, integer, reshape, slice_axis, unsqueeze
+from ..emit import cast, concat, emit, extreme_flag, full, info_of, integer, reshape, slice_axis, unsqueeze
 from ..torch_op import TorchOp, handles
 from .creation import sequence
 
@@ -93,5 +93,4 @@ def _reduced(rows: ir.Value, member: ir.Value, mode: int) -> ir.Value:
 def _masked(op_class: type[EffectOp], rows: ir.Value, seen: ir.Value, neutral: float, member: ir.Value) -> ir.Value:
     dtype = info_of(rows).dtype
     found = emit(op_class, emit(ops.Where, seen, rows, full(neutral, dtype)), axis=[1])
-    any_seen = cast(emit(ops.Max, cast(member, integer(8)), axis=[1], keepdims=True), boolean())
-    return emit(ops.Where, any_seen, found, full(0, dtype))
+    return emit(ops.Where, extreme_flag(ops.Max, member, axis=[1], keepdims=True), found, full(0, dtype))

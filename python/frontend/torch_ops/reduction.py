@@ -13,7 +13,20 @@ from ...dialect.inference import boolean, is_float, normalize_axes
 from ...dialect.op import EffectOp
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Expr
-from ..emit import cast, emit, expand, full, info_of, integer, multiply_all, neutral, reshape, slice_axis, unsqueeze
+from ..emit import (
+    cast,
+    emit,
+    expand,
+    extreme_flag,
+    full,
+    info_of,
+    integer,
+    multiply_all,
+    neutral,
+    reshape,
+    slice_axis,
+    unsqueeze,
+)
 from ..ranges import upper_bound
 from ..torch_op import TorchOp, handles
 from .creation import sequence
@@ -33,12 +46,12 @@ def _reduce(op: TorchOp, op_class: type[EffectOp], dtype: ir.Type, axis: int | N
 
 def _reduced(op: TorchOp, op_class: type[EffectOp], x: ir.Value, axis: int | None) -> ir.Value:
     """``axis`` is the operand that lists axes, followed by whether to keep them; None: all axes."""
-    info = info_of(x)
-    if not info.rank:
-        return x
+    return emit(op_class, x, **_how(op, info_of(x), axis)) if info_of(x).rank else x
+
+
+def _how(op: TorchOp, info: TensorInfo, axis: int | None) -> dict[str, Any]:
     axes = list(range(info.rank)) if axis is None else _axes(op, axis, info)
-    keep = bool(op.number(axis + 1, False)) if axis is not None else False
-    return emit(op_class, x, axis=axes, keepdims=keep)
+    return {"axis": axes, "keepdims": axis is not None and bool(op.number(axis + 1, False))}
 
 
 @handles("aten.sum.dim_IntList", "aten.sum")
@@ -69,10 +82,11 @@ def _prod(op: TorchOp) -> ir.Value:
 @handles("aten.any", "aten.any.dim", "aten.any.dims", "aten.all", "aten.all.dim", "aten.all.dims", "aten._is_all_true",
          "aten._is_any_true")  # fmt: skip
 def _any_all(op: TorchOp) -> ir.Value:
-    """Largest or smallest of 0 and 1."""
-    x = cast(cast(op.tensor(0), boolean()), integer(8))
-    axis = 1 if ".dim" in op.key else None
-    return cast(_reduced(op, ops.Max if "any" in op.key else ops.Min, x, axis), op.dtype)
+    x = cast(op.tensor(0), boolean())
+    if info_of(x).rank:
+        how = _how(op, info_of(x), 1 if ".dim" in op.key else None)
+        x = extreme_flag(ops.Max if "any" in op.key else ops.Min, x, **how)
+    return cast(x, op.dtype)
 
 
 @handles("aten.max.dim", "aten.min.dim")

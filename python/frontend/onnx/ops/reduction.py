@@ -10,7 +10,7 @@ from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ....dialect.inference import boolean, is_float
 from ....dialect.op import EffectOp
-from ...emit import cast, emit, full, info_of, integer, multiply_all, reshape, sequence
+from ...emit import cast, emit, extreme_flag, full, info_of, integer, multiply_all, reshape, sequence
 from ..node import Node, handles
 
 
@@ -59,7 +59,7 @@ def _mean(x: ir.Value, how: dict[str, Any]) -> ir.Value:
 def _extreme(x: ir.Value, how: dict[str, Any], op_class: type[EffectOp]) -> ir.Value:
     if info_of(x).dtype != boolean():
         return emit(op_class, x, **how)
-    return emit(ops.Greater, emit(op_class, cast(x, integer(8)), **how), full(0, integer(8)))  # of nothing: the least integer
+    return extreme_flag(op_class, x, **how)
 
 
 @handles("ReduceL1")
