@@ -163,7 +163,7 @@ def broadcast(values: Sequence[ir.Value]) -> list[ir.Value]:
 
 
 def agreed(*values: ir.Value) -> list[ir.Value]:
-    """Tensors that torch broadcasts, with one size where it knows two to be equal and we do not: checked at run time.
+    """Tensors that are broadcast, with one size where two have to be equal and we do not know it: checked at run time.
 
     A known number comes first, then what is shortest to write.
     """
@@ -182,7 +182,7 @@ def agreed(*values: ir.Value) -> list[ir.Value]:
 
 
 def alike(parts: Sequence[ir.Value], axis: int) -> list[ir.Value]:
-    """Tensors with one size along all other axes, where torch knows two to be equal and we do not: checked at run time."""
+    """Tensors with one size along all other axes, where two have to be equal and we do not know it: checked at run time."""
     columns = zip(*(info_of(p).shape for p in parts), strict=True)
     sizes = [None if i == axis else min({*column} - {None}, key=_length, default=None) for i, column in enumerate(columns)]
     found: list[ir.Value] = []

@@ -1,4 +1,4 @@
-"""Norms that a graph writes out, as one op.
+"""Norms of groups, and those that a graph writes out, as one op.
 
 ::
 
@@ -12,11 +12,33 @@ from __future__ import annotations
 
 from ..dialect import ops
 from ..dialect.bindings import ir
+from ..dialect.errors import RelaxError
 from ..dialect.op import attrs_of
-from .emit import emit, info_of
+from .emit import emit, expand, full, info_of, multiply_all, reshape
 from .written_out import made_by, number_of, without_cast
 
-__all__ = ["rms_norm_of"]
+__all__ = ["normalised_groups", "rms_norm_of"]
+
+
+def normalised_groups(x: ir.Value, groups: int, epsilon: float) -> ir.Value:
+    """``[batch, groups, channels of a group, positions]``, with mean 0 and variance 1 in each group.
+
+    Args:
+        x: [batch, channels, ...].
+        groups: into how many equal ones channels are divided.
+        epsilon: is added to variances.
+
+    Raises:
+        RelaxError: channels are not known or not so many groups, or another size is neither known nor symbolic.
+    """
+    info = info_of(x)
+    batch, channels, *rest = info.shape
+    positions = multiply_all(rest)
+    if not isinstance(channels, int) or channels % groups or positions is None:
+        raise RelaxError(f"expected channels in {groups} groups, and sizes that are known or symbolic, got {info}")
+    each = channels // groups
+    ones, zeros = (expand(full(value, info.dtype), [each, positions]) for value in (1, 0))
+    return emit(ops.LayerNorm, reshape(x, (batch, groups, each, positions)), ones, zeros, axes=[2, 3], epsilon=epsilon)
 
 
 def rms_norm_of(a: ir.Value, b: ir.Value) -> ir.Value | None:

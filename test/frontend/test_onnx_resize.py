@@ -107,3 +107,34 @@ def test_old_operator_sets(operator: str, opset: int, scales: float) -> None:
 def test_what_needs_sizes_that_are_known(attributes: dict[str, Any], message: str) -> None:
     with pytest.raises(rx.RelaxError, match=message):
         rx.from_onnx(model([("sizes", attributes)], [2, 3, "h", "w"]))
+
+
+def test_images_beside_what_is_shrunk_and_enlarged() -> None:
+    """As in a U-Net, and in a pyramid of features: sizes are equal where a call's divide; where they do not, it is refused."""
+    pool = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["half"], **pool),
+        helper.make_node("Resize", ["half", "", "twice"], ["back"], mode="nearest"),
+        helper.make_node("Concat", ["back", "x", "back"], ["beside"], axis=1),
+        helper.make_node("Concat", ["back", "x"], ["pair"], axis=1),
+        helper.make_node("Add", ["x", "back"], ["sum"]),
+        helper.make_node("Greater", ["sum", "x"], ["mask"]),
+        helper.make_node("Where", ["mask", "back", "x"], ["chosen"]),
+        helper.make_node("Max", ["x", "back", "x"], ["most"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info("x", 1, ["n", 2, "h", "w"])],
+        [onnx.ValueInfoProto(name=n) for n in ("beside", "pair", "sum", "chosen", "most")],
+        [numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "twice")],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    executable, rng = rx.compile(rx.from_onnx(proto)), np.random.default_rng(0)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    for shape in ((2, 2, 6, 8), (1, 2, 2, 2)):
+        x = rng.standard_normal(shape, np.float32)
+        for got, want in zip(executable(x), session.run(None, {"x": x}), strict=True):
+            np.testing.assert_array_equal(got, want)
+    with pytest.raises(rx.RelaxError, match=r"expected dimension 2 to be "):
+        executable(np.zeros((1, 2, 5, 8), np.float32))

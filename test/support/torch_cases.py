@@ -789,6 +789,16 @@ def windows(x, w, b, grouped, signal, w1):
         "upsample_size": F.interpolate(x, size=(18, 24), mode="nearest"),
         "upsample_fraction": F.interpolate(x, size=(13, 12), mode="nearest"),
         "upsample_plain": aten.upsample_nearest2d(x, [18, 8]),
+        "upsample_1d": F.interpolate(x[0], size=13),
+        "upsample_1d_plain": aten.upsample_nearest1d(x[0], [16]),
+        "upsample_3d": F.interpolate(x[None], scale_factor=(1, 2, 1.5)),
+        "upsample_3d_plain": aten.upsample_nearest3d(x[None], [3, 5, 7]),
+        "exact_1d": F.interpolate(x[0], scale_factor=1.7, mode="nearest-exact"),
+        "exact_1d_plain": aten._upsample_nearest_exact1d(x[0], [5]),
+        "exact_2d": F.interpolate(x, size=(5, 24), mode="nearest-exact"),
+        "exact_2d_plain": aten._upsample_nearest_exact2d(x, [3, 11]),
+        "exact_3d": F.interpolate(x[None], size=(5, 3, 19), mode="nearest-exact"),
+        "exact_3d_plain": aten._upsample_nearest_exact3d(x[None], [2, 3, 8]),
     }
 
 

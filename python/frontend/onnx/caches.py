@@ -16,7 +16,7 @@ from ...dialect.functions import STATE
 from ...dialect.size_relations import shape_text
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, Expr
-from ..emit import concat, emit, info_of, sequence
+from ..emit import alike, concat, emit, info_of, sequence
 from .cache_buffer import Cache
 from .values import GraphValue, array_dtype
 
@@ -30,7 +30,7 @@ def grown(old: GraphValue, new: ir.Value, axis: int) -> ir.Value:
     """One tensor behind another, where the first may be a cache."""
     cache = old.cache
     if cache is None or cache.axis != axis or not cache.is_here:
-        return concat([old.value, new], axis)
+        return concat(alike([old.value, new], axis), axis)
     return cache.append(new)
 
 

@@ -263,19 +263,24 @@ def _one_hot(op: TorchOp) -> ir.Value:
     return cast(emit(ops.Equal, unsqueeze(x, rank), sequence(0, classes, 1, dtype)), op.dtype)
 
 
-@handles("aten.upsample_nearest2d.vec", "aten.upsample_nearest2d")
-def _upsample(op: TorchOp) -> ir.Value:
-    """A whole factor repeats each row and column; another one picks row ``floor(i * scale)``.
+_NEAREST = [f"aten.{kind}{n}d{form}" for kind in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)
+            for form in ("", ".vec")]  # fmt: skip
 
-    Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/UpSample.h, nearest_idx.
+
+@handles(*_NEAREST)
+def _upsample(op: TorchOp) -> ir.Value:
+    """A whole factor repeats each row and column; another one picks row ``floor(i * scale)``, or ``floor((i + 0.5) * scale)``.
+
+    Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/UpSample.h, nearest_idx and nearest_exact_idx.
     """
-    x = op.tensor(0)
-    scales = op.number(2, [None, None]) if op.key.endswith("vec") else [op.number(2), op.number(3)]
-    for axis, scale in zip((2, 3), scales, strict=True):
+    x, shift = op.tensor(0), 0.5 if "_exact" in op.key else 0.0
+    axes = range(2, info_of(x).rank)
+    scales = op.number(2) or [None] * len(axes) if op.key.endswith("vec") else [op.number(axis) for axis in axes]
+    for axis, scale in zip(axes, scales, strict=True):
         wanted = op.info.shape[axis]
         if isinstance(wanted, Expr) and not wanted.names <= op.values.defined:  # as torch rounds it, which no expression says
             raise RelaxError(f"expected to resize a symbolic dimension by a sum of few powers of 2, as 1.25, got {scale}")
-        x = _enlarged(x, axis, wanted, scale)
+        x = _enlarged(x, axis, wanted, scale, shift)
     return x
 
 
@@ -283,7 +288,7 @@ def _upsample(op: TorchOp) -> ir.Value:
 _MOST_REPEATS = 40
 
 
-def _enlarged(x: ir.Value, axis: int, wanted: Dim, scale: float | None) -> ir.Value:
+def _enlarged(x: ir.Value, axis: int, wanted: Dim, scale: float | None, shift: float) -> ir.Value:
     size = info_of(x).shape[axis]
     if wanted == size:
         return x
@@ -293,17 +298,18 @@ def _enlarged(x: ir.Value, axis: int, wanted: Dim, scale: float | None) -> ir.Va
     if size is None or wanted is None:
         raise RelaxError(f"expected to resize from and to known or symbolic sizes, got {size} to {wanted}")
     if not isinstance(size, int) or not isinstance(wanted, int):
-        return emit(ops.Take, x, _rows(size, wanted, scale), axis=axis)
+        return emit(ops.Take, x, _rows(size, wanted, scale, shift), axis=axis)
     step = np.float32(size / wanted if scale is None else 1 / scale)
-    rows = np.minimum(np.floor(np.arange(wanted, dtype=np.float32) * step).astype(np.int64), size - 1)
+    rows = np.minimum(np.floor((np.arange(wanted, dtype=np.float32) + np.float32(shift)) * step).astype(np.int64), size - 1)
     return emit(ops.Take, x, table(rows, integer()), axis=axis)
 
 
-def _rows(size: int | Expr, wanted: int | Expr, scale: float | None) -> ir.Value:
+def _rows(size: int | Expr, wanted: int | Expr, scale: float | None, shift: float) -> ir.Value:
     """Which row each one is a copy of, where a call tells the sizes."""
     single = ir.F32Type.get()
     step = full(1 / scale, single) if scale is not None else emit(ops.Divide, full(size, single), full(wanted, single))
-    rows = emit(ops.Floor, emit(ops.Multiply, sequence(0, wanted, 1, single), step))
+    places = emit(ops.Add, sequence(0, wanted, 1, single), full(shift, single))
+    rows = emit(ops.Floor, emit(ops.Multiply, places, step))
     last = emit(ops.Subtract, full(size, integer()), full(1, integer()))
     return emit(ops.Minimum, cast(rows, integer()), last)
 

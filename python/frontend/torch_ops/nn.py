@@ -8,9 +8,9 @@ from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean
-from ...dialect.symbolic import Dim
 from ..attention import shared_heads, zero_where_nothing_is_seen
-from ..emit import cast, emit, expand, full, info_of, reshape, squeeze, unsqueeze
+from ..emit import cast, emit, expand, info_of, reshape, squeeze, unsqueeze
+from ..norms import normalised_groups
 from ..torch_op import TorchOp, handles
 from .batch_norm import parameter
 
@@ -41,17 +41,8 @@ def _group_norm(op: TorchOp) -> list[ir.Value | None]:
     native = op.key == "aten.native_group_norm"
     x, groups = op.tensor(0), op.integer(6 if native else 1, "number of groups")
     scale, shift = (op.optional(i) for i in ((1, 2) if native else (2, 3)))
-    info = info_of(x)
-    batch, channels, *rest = info.shape
-    positions: Dim = 1
-    for dim in rest:
-        positions = None if positions is None or dim is None else positions * dim
-    if not isinstance(positions, int) or not isinstance(channels, int):
-        raise RelaxError("expected group norm over dimensions of known size")
-    each = channels // groups
-    result = reshape(x, (batch, groups, each, positions))
-    ones, zeros = (full(value, info.dtype, [each, positions]) for value in (1, 0))
-    result = emit(ops.LayerNorm, result, ones, zeros, axes=[2, 3], epsilon=op.number(7 if native else 4, 1e-5))
+    result, info = normalised_groups(x, groups, op.number(7 if native else 4, 1e-5)), info_of(x)
+    each = info_of(result).shape[2]
     for op_class, value in ((ops.Multiply, scale), (ops.Add, shift)):
         if value is not None:
             result = emit(op_class, result, reshape(value, (groups, each, 1)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -13,8 +14,9 @@ from ....dialect.dtypes import numpy_dtype
 from ....dialect.errors import RelaxError
 from ....dialect.inference import boolean, is_float
 from ....dialect.op import EffectOp
+from ....dialect.symbolic import Expr
 from ....weights.onnx_codes import is_coded
-from ...emit import bitcast, cast, emit, full, info_of, multiply_all, reshape, unsqueeze
+from ...emit import agreed, bitcast, cast, emit, full, info_of, multiply_all, reshape, unsqueeze
 from ...norms import rms_norm_of
 from ..codes import decoded, encoded
 from ..node import Node, UnmappedError, handles
@@ -43,13 +45,27 @@ def _register() -> None:
     for key, op_class in _UNARY.items():
         handles(key)(lambda node, c=op_class: emit(c, node.tensor(0)))
     for key, op_class in _BINARY.items():
-        handles(key)(lambda node, c=op_class: emit(c, node.tensor(0), node.tensor(1)))
+        handles(key)(lambda node, c=op_class: emit(c, *_agreed(*node.tensors())))
     for key, op_class in _SEVERAL.items():
         handles(key)(lambda node, c=op_class: _combined(node, c))
 
 
+def _agreed(*values: ir.Value) -> list[ir.Value]:
+    """Tensors that are broadcast, where two sizes that are computed from the same ones have to be equal, as that of an image
+    and twice that of its half. Sizes of which nothing says so may turn out to be 1.
+    """
+    shapes = [info_of(v).shape[::-1] for v in values]
+    for column in itertools.zip_longest(*shapes, fillvalue=1):
+        sizes = {*column} - {1, None}
+        if len(sizes) > 1 and not all(isinstance(s, Expr) for s in sizes):
+            return list(values)
+        if len({s.names for s in sizes if isinstance(s, Expr)}) > 1:
+            return list(values)
+    return agreed(*values)
+
+
 def _combined(node: Node, op_class: type[EffectOp]) -> ir.Value:
-    result, *others = node.tensors()
+    result, *others = _agreed(*node.tensors())
     for other in others:
         result = emit(op_class, result, other)
     return result
@@ -67,27 +83,26 @@ def _mean(node: Node) -> ir.Value:
 @handles("Div")
 def _div(node: Node) -> ir.Value:
     """Integers towards zero."""
-    x, y = node.tensor(0), node.tensor(1)
-    return emit(ops.Divide, x, y)
+    return emit(ops.Divide, *_agreed(*node.tensors()))
 
 
 @handles("Mod")
 def _mod(node: Node) -> ir.Value:
-    return emit(ops.Fmod if node.attribute("fmod", 0) else ops.Mod, node.tensor(0), node.tensor(1))
+    return emit(ops.Fmod if node.attribute("fmod", 0) else ops.Mod, *_agreed(*node.tensors()))
 
 
 @handles("Mul")
 def _multiply(node: Node) -> ir.Value:
     """Two scales, of which the model's file has one (:meth:`Node.weight`); the end of a norm that is written out; any other."""
     scales = all(is_float(node.dtype(i)) and multiply_all(node.operand(i).shape) == 1 for i in range(2))
-    a, b = (node.weight(i) if scales else node.tensor(i) for i in range(2))
+    a, b = _agreed(*(node.weight(i) if scales else node.tensor(i) for i in range(2)))
     return rms_norm_of(a, b) or emit(ops.Multiply, a, b)
 
 
 @handles("Pow")
 def _pow(node: Node) -> ir.Value:
     """In the dtype of the base, which the exponent need not have."""
-    x, y = node.tensor(0), node.tensor(1)
+    x, y = _agreed(*node.tensors())
     dtype, other = info_of(x).dtype, info_of(y).dtype
     exponent = node.operand(1).known
     if (
@@ -292,7 +307,7 @@ def _is_inf(node: Node) -> ir.Value:
 
 @handles("Where")
 def _where(node: Node) -> ir.Value:
-    return emit(ops.Where, node.tensor(0), node.tensor(1), node.tensor(2))
+    return emit(ops.Where, *_agreed(*node.tensors()))
 
 
 @handles("BitShift")

@@ -15,6 +15,7 @@ from ....dialect.inference import broadcast_shapes
 from ....dialect.symbolic import Dim, Expr
 from ....weights.onnx_tensors import tensor_array
 from ...emit import (
+    alike,
     cast,
     concat,
     cut,
@@ -159,7 +160,7 @@ def _concat(node: Node) -> ir.Value:
     axis = node.axis(None, node.rank(0))
     if len(node.operands) == 2:
         return grown(node.operand(0), node.tensor(1), axis)
-    return concat(node.tensors(), axis)
+    return concat(alike(node.tensors(), axis), axis)
 
 
 @handles("Split")

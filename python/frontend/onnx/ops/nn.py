@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ....dialect import ops
 from ....dialect.bindings import ir
-from ....dialect.errors import RelaxError
 from ...emit import cast, emit, expand, full, info_of, multiply_all, reshape, unsqueeze
+from ...norms import normalised_groups
 from ..node import Node, UnmappedError, handles
 
 
@@ -91,15 +91,8 @@ def _spread(parameter: ir.Value, shape: object) -> ir.Value:
 def _group_norm(node: Node) -> ir.Value:
     """Layer norm over each group's channels and positions; scale and shift per group, from operator set 21 on per channel."""
     x, groups = node.tensor(0), node.attribute("num_groups")
-    info = info_of(x)
-    channels = info.shape[1]
-    positions = multiply_all(info.shape[2:])
-    if not isinstance(channels, int) or not isinstance(positions, int) or channels % groups:
-        raise RelaxError(f"expected channels in {groups} groups and dimensions of known size, got {info}")
-    each = channels // groups
-    result = reshape(x, (info.shape[0], groups, each, positions))
-    ones, zeros = (full(value, info.dtype, [each, positions]) for value in (1, 0))
-    result = emit(ops.LayerNorm, result, ones, zeros, axes=[2, 3], epsilon=node.attribute("epsilon", 1e-5))
+    result, info = normalised_groups(x, groups, node.attribute("epsilon", 1e-5)), info_of(x)
+    each = info_of(result).shape[2]
     shape = (groups, each, 1) if node.version >= 21 else (groups, 1, 1)
     scale, shift = (reshape(cast(node.tensor(i), info.dtype), shape) for i in (1, 2))
     return reshape(emit(ops.Add, emit(ops.Multiply, result, scale), shift), info.shape)
