@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ..dialect import ops
@@ -20,7 +21,7 @@ from ..dialect.symbolic import Dim, Expr
 __all__ = [
     "agreed", "alike", "bitcast", "broadcast", "cast", "concat", "cut", "emit", "emit_check", "expand", "extreme_flag", "full",
     "in_dtype", "info_of", "integer", "match", "multiply_all", "neutral", "permute", "reshape", "sequence", "slice_axis",
-    "squeeze", "table", "tile", "unsqueeze",
+    "squeeze", "table", "tile", "unsqueeze", "within_largest",
 ]  # fmt: skip
 
 
@@ -78,6 +79,12 @@ def in_dtype(value: float, dtype: ir.Type) -> float:
         return bool(value)
     low = 0 if dtype.is_unsigned else -(1 << dtype.width - 1)
     return (int(value) - low) % (1 << dtype.width) + low
+
+
+def within_largest(x: ir.Value, dtype: ir.Type) -> ir.Value:
+    """A tensor as floats of eight bits: what is too large becomes the largest number; infinities too, a NaN stays."""
+    largest = float(ml_dtypes.finfo(numpy_dtype(dtype)).max)
+    return cast(emit(ops.Clip, cast(x, ir.F32Type.get()), min=-largest, max=largest), dtype)
 
 
 def reshape(x: ir.Value, shape: Sequence[Dim]) -> ir.Value:

@@ -69,11 +69,19 @@ def _cache_shapes(model: PreTrainedModel) -> Shapes:
     """Found by a run without memory.
 
     Raises:
-        RelaxError: a layer keeps something else than keys and values.
+        RelaxError: a layer keeps something else than keys and values, or the model does not run with a cache of these.
     """
     cache = DynamicCache()
     with probe_of(model) as probe:
-        probe(torch.zeros(1, 2, dtype=torch.int64), use_cache=True, **{CACHE: cache})
+        try:
+            probe(torch.zeros(1, 2, dtype=torch.int64), use_cache=True, **{CACHE: cache})
+        except Exception as error:  # of the model's own code: one of states, as Mamba, looks for layers of another kind
+            reason = (str(error) or type(error).__name__).strip().splitlines()[0]
+            kind = type(model).__name__
+            message = (
+                f"expected a model whose layers keep keys and values, got {kind}, which fails with a cache of these: {reason}"
+            )
+            raise RelaxError(message) from error
     return layer_shapes(cache, model)
 
 

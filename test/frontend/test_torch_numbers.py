@@ -136,3 +136,21 @@ def test_imported_integers(dtype):
 def test_bounds_have_reasons():
     assert not [name for name, c in {**UNARY, **BINARY}.items() if c.units > 4 and not c.why]
     assert {c.op for c in UNARY.values()} | {c.op for c in BINARY.values()} >= set(NUMBERS) - {"clip", "leaky_relu"} - {"mod"}
+
+
+@pytest.mark.parametrize("source", [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64])
+def test_floats_of_eight_bits_at_their_edges(source: torch.dtype) -> None:
+    """What is too large is the largest number, infinite or no number, as the installed torch has it."""
+    edges = [240.0, 247.0, 248.0, 448.0, 449.0, 464.0, 465.0, 500.0, 57344.0, 61439.0, 61440.0, 65000.0, 0.001, 1e-5, 0.0]
+    whole = torch.tensor([*edges, *(-e for e in edges)])
+    x = whole.to(source) if source == torch.int64 else torch.cat([whole, torch.tensor([np.inf, -np.inf, np.nan])]).to(source)
+    kinds = (torch.float8_e4m3fn, torch.float8_e5m2)
+
+    class Cast(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+            return [x.to(kind).to(torch.float32) for kind in kinds]
+
+    with models.quiet():
+        executable = rx.compile(rx.from_torch(torch.export.export(Cast(), (x,))))
+    for got, want, kind in zip(executable(x), Cast()(x), kinds, strict=True):
+        np.testing.assert_array_equal(got, want.numpy(), err_msg=str(kind))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
+import torch
 
 from ...dialect import ops
 from ...dialect.bindings import ir
@@ -14,7 +16,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, is_float, is_integer
 from ...dialect.op import EffectOp
 from ...dialect.symbolic import Expr
-from ..emit import agreed, bitcast, cast, emit, emit_check, full, in_dtype, info_of, integer, reshape
+from ..emit import agreed, bitcast, cast, emit, emit_check, full, in_dtype, info_of, integer, reshape, within_largest
 from ..torch_op import TorchOp, handles
 from ..torch_types import common_dtype
 
@@ -314,7 +316,15 @@ def _masked_fill(op: TorchOp) -> ir.Value:
 @handles("aten.to.dtype", "aten.to.dtype_layout", "aten.to.device", "aten._to_copy", "aten.type_as",
          "prims.convert_element_type")  # fmt: skip
 def _to(op: TorchOp) -> ir.Value:
-    return cast(op.tensor(0), op.dtype)
+    x, dtype = op.tensor(0), op.dtype
+    is_coded = isinstance(dtype, ir.Float8E4M3FNType) and info_of(x).dtype != dtype
+    return within_largest(x, dtype) if is_coded and _saturates() else cast(x, dtype)
+
+
+@functools.cache
+def _saturates() -> bool:
+    """Whether this torch gives the largest number where f8E4M3FN has none as large: 2.13 does, others gave a NaN."""
+    return bool(torch.full((), 1e9).to(torch.float8_e4m3fn).float() == 448)
 
 
 @handles("aten.clone", "aten.alias", "aten.contiguous", "aten.detach",

@@ -16,7 +16,7 @@ from ....dialect.inference import boolean, is_float
 from ....dialect.op import EffectOp
 from ....dialect.symbolic import Expr
 from ....weights.onnx_codes import is_coded
-from ...emit import agreed, bitcast, cast, emit, full, info_of, multiply_all, reshape, unsqueeze
+from ...emit import agreed, bitcast, cast, emit, full, info_of, multiply_all, reshape, unsqueeze, within_largest
 from ...norms import rms_norm_of
 from ..codes import decoded, encoded
 from ..node import Node, UnmappedError, handles
@@ -171,16 +171,8 @@ def converted(node: Node, element: int) -> Any:
 def saturated(x: ir.Value, dtype: ir.Type, saturate: bool = True) -> ir.Value:
     """The tensor in another dtype: floats of eight bits saturate, unless told not to."""
     if saturate and str(dtype).startswith("f8") and is_float(info_of(x).dtype) and info_of(x).dtype != dtype:
-        return _saturated(x, dtype)
+        return within_largest(x, dtype)
     return cast(x, dtype)
-
-
-def _saturated(x: ir.Value, dtype: ir.Type) -> ir.Value:
-    """What is too large becomes the largest number; infinities too, a NaN stays."""
-    import ml_dtypes
-
-    largest = float(ml_dtypes.finfo(numpy_dtype(dtype)).max)
-    return cast(emit(ops.Clip, cast(x, ir.F32Type.get()), min=-largest, max=largest), dtype)
 
 
 @handles("Clip")
