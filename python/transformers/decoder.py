@@ -75,7 +75,7 @@ def _cache_shapes(model: PreTrainedModel) -> Shapes:
     with probe_of(model) as probe:
         try:
             probe(torch.zeros(1, 2, dtype=torch.int64), use_cache=True, **{CACHE: cache})
-        except Exception as error:  # of the model's own code: one of states, as Mamba, looks for layers of another kind
+        except IndexError as error:  # a model of states, as Mamba, looks for layers of another kind
             reason = (str(error) or type(error).__name__).strip().splitlines()[0]
             kind = type(model).__name__
             message = (

@@ -89,7 +89,7 @@ def _wanted(node: Node, first: int, sizes: list[int | Expr], changed: list[int])
     if not (node.has(first + 1) and node.numbers(first + 1)):
         given = node.numbers(first)
         scales = [np.float32(given[i]) for i in changed]
-        return [scaled_size(n, s) for s, n in zip(scales, sizes, strict=True)], scales
+        return [scaled_size(n, float(s)) for s, n in zip(scales, sizes, strict=True)], scales
     given = node.numbers(first + 1)
     wanted = [given[i] if isinstance(given[i], Expr) else int(given[i]) for i in changed]
     policy = node.attribute("keep_aspect_ratio_policy", "stretch")
