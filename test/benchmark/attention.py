@@ -1,7 +1,8 @@
-"""Attention of f32 against PyTorch's ``scaled_dot_product_attention`` with the same number of threads.
+"""Attention against PyTorch's ``scaled_dot_product_attention`` with the same number of threads.
 
 ``python test/benchmark/attention.py [--threads 1 2] [--rounds 15] [--only decode]`` prints per case the ratio of PyTorch's time
 to ours (above 1: faster than PyTorch), of the medians and of the best of alternating calls, and the most that results differ.
+``cache f16`` are keys and values in f16 under queries in f32; PyTorch converts them first, as a model of f32 with such a cache.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ import relaxir as rx
 
 @dataclass(frozen=True)
 class Case:
-    """Sizes; ``symbolic`` leaves the numbers of rows and keys to the call; half of all scores have ``low`` added to them."""
+    """Sizes; ``symbolic`` leaves the numbers of rows and keys to the call; half of all scores have ``low`` added to them.
+
+    Keys and values have the dtype ``cache`` where it is given, all else ``dtype``.
+    """
 
     heads: int
     groups: int
@@ -30,20 +34,25 @@ class Case:
     causal: bool = False
     symbolic: bool = False
     low: float | None = None
+    dtype: str = "f32"
+    cache: str | None = None
 
     @property
     def name(self) -> str:
         heads = str(self.heads) if self.heads == self.groups else f"{self.heads}/{self.groups}"
         marks = " causal" * self.causal + " symbolic" * self.symbolic
         marks += "" if self.low is None else f" mask {self.low:g}"
+        marks += f" {self.dtype}" * (self.dtype != "f32") + (f" cache {self.cache}" if self.cache else "")
         return f"{'decode ' * (self.rows == 1)}{heads} x {self.rows} x {self.keys} x {self.width}{marks}"
 
     def compile(self) -> rx.Executable:
         rows, keys = ("rows", "keys") if self.symbolic else (self.rows, self.keys)
         b = rx.Builder()
         with b.function("main"):
-            q = b.input("q", (1, self.heads, rows, self.width), "f32")
-            k, v = (b.input(name, (1, self.groups, keys, self.width), "f32") for name in "kv")
+            q = b.input("q", (1, self.heads, rows, self.width), self.dtype)
+            stored = self.cache or self.dtype
+            k, v = (b.input(name, (1, self.groups, keys, self.width), stored) for name in "kv")
+            k, v = (b.astype(x, self.dtype) if stored != self.dtype else x for x in (k, v))
             mask = [] if self.low is None else [b.input("mask", (rows, keys), "f32")]
             b.output(b.attention(q, k, v, *mask, causal=self.causal))
         return rx.compile(b.build())
@@ -56,29 +65,37 @@ CASES = [
     *(Case(32, 8, 1, n, 64, symbolic=symbolic) for n in (512, 4096) for symbolic in (False, True)),
     *(Case(*heads, 1, 8192, width) for heads, width in (((32, 4), 64), ((28, 4), 128), ((32, 8), 128), ((16, 8), 128))),
     Case(32, 32, 1, 4096, 64),
+    *(Case(12, 12, 512, 512, 64, dtype=dtype) for dtype in ("bf16", "f16")),
+    *(Case(32, 8, 128, 4096, 128, cache=cache) for cache in (None, "f16", "bf16")),
+    *(Case(32, 8, 1, 8192, 128, cache=cache) for cache in ("f16", "bf16")),
 ]
+
+_DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 
 
 def run(case: Case, threads: int, rounds: int) -> None:
     """One case: prints a line."""
     rng = np.random.default_rng(0)
     shapes = [(1, case.heads, case.rows, case.width), *[(1, case.groups, case.keys, case.width)] * 2]
-    arrays = [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
+    arrays: list[np.ndarray] = [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
     if case.low is not None:  # of each row, keys of its half are seen
         halves = [np.arange(n) * 2 // n for n in (case.rows, case.keys)]
         arrays.append(np.where(halves[0][:, None] == halves[1], np.float32(0), np.float32(case.low)))
-    tensors = [torch.from_numpy(a) for a in arrays]
+    dtypes = [case.dtype, *[case.cache or case.dtype] * 2, "f32"]
+    tensors = [torch.from_numpy(a).to(_DTYPES[d]) for a, d in zip(arrays, dtypes, strict=False)]
     executable = case.compile()
     executable.threads = threads
     torch.set_num_threads(threads)
     attention = torch.nn.functional.scaled_dot_product_attention
 
-    def theirs() -> np.ndarray:
+    def theirs() -> torch.Tensor:
         with torch.inference_mode():
-            return attention(*tensors, is_causal=case.causal, enable_gqa=case.heads != case.groups).numpy()
+            q, k, v, *mask = tensors
+            k, v = k.to(q.dtype), v.to(q.dtype)
+            return attention(q, k, v, *mask, is_causal=case.causal, enable_gqa=case.heads != case.groups)
 
-    calls: dict[str, Callable[[], np.ndarray]] = {"theirs": theirs, "ours": lambda: executable(*arrays)}
-    difference = float(np.abs(calls["theirs"]() - calls["ours"]()).max())
+    calls: dict[str, Callable[[], torch.Tensor]] = {"theirs": theirs, "ours": lambda: executable(*tensors)}
+    difference = float((calls["theirs"]().float() - calls["ours"]().float()).abs().max())
     times: dict[str, list[float]] = {name: [] for name in calls}
     repeat = max(1, int(2e8 / (case.heads * case.rows * case.keys * case.width * 4)))
     for _ in range(rounds):
