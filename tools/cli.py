@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import plural
 from ..lowering.relax_pipeline import NARROW
+from .cli_named import NamedValues, add_dims, add_inputs
 from .cli_output import add_output_options, set_up_logging, tell
 from .models import is_artifact, load_module
 from .sizes import byte_count, count
@@ -133,8 +134,7 @@ def _add_import(commands: Any) -> None:
     command.add_argument("--weights", metavar="FILE.safetensors", help="also write the weights")
     command.add_argument(
         "--dim",
-        action="append",
-        default=[],
+        action=NamedValues,
         metavar="NAME=INPUT.AXIS",
         dest="dims",
         help="a dimension's name; of an .onnx file NAME=SIZE, or what it is in terms of others",
@@ -212,10 +212,10 @@ def _add_run(commands: Any) -> None:
     command.add_argument("artifact", metavar="MODEL.relax")
     command.add_argument("--weights", metavar="FILE.safetensors", help="what prepare wrote")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
-    command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", dest="inputs")
+    add_inputs(command)
     command.add_argument("--random", type=int, nargs="?", const=0, metavar="SEED", help="fill the other inputs at random")
     command.add_argument("--device", help="where it runs: cpu; code for GPUs: cuda:0, another number, emulated")
-    command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="size for --random")
+    add_dims(command, "size for --random")
     _add_externs(command)
     _add_output(command, "FILE.npz")
     command.set_defaults(command=_run)
@@ -224,8 +224,7 @@ def _add_run(commands: Any) -> None:
 def _add_externs(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--extern",
-        action="append",
-        default=[],
+        action=NamedValues,
         metavar="FUNCTION=LIBRARY",
         dest="externs",
         help="the library of a C function that the model calls, and permission to call it",
@@ -233,13 +232,7 @@ def _add_externs(command: argparse.ArgumentParser) -> None:
 
 
 def _externs(arguments: argparse.Namespace) -> dict[str, str] | None:
-    found: dict[str, str] = {}
-    for text in arguments.externs:
-        name, separator, path = text.partition("=")
-        if not separator or not name:
-            raise RelaxError(f"expected --extern FUNCTION=LIBRARY, got '{text}'")
-        found[name] = path
-    return found or None
+    return arguments.externs or None
 
 
 def _add_output(command: argparse.ArgumentParser, metavar: str, required: bool = True) -> None:
@@ -268,13 +261,6 @@ def _named_files(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _named_dims(texts: Sequence[str]) -> dict[str, str]:
-    pairs = [text.split("=", 1) for text in texts]
-    if wrong := next((p[0] for p in pairs if len(p) == 1), None):
-        raise RelaxError(f"expected --dim NAME=INPUT.AXIS, got '{wrong}'")
-    return {name: place for name, place in pairs}
-
-
 def _import(arguments: argparse.Namespace) -> None:
     models: list[str] = arguments.models
     if len(models) == 1 and models[0].endswith(".onnx"):
@@ -286,7 +272,7 @@ def _import(arguments: argparse.Namespace) -> None:
     from ..frontend.saved_program import load_exported_program
 
     programs = {name: load_exported_program(path) for name, path in _named_files(arguments.models).items()}
-    module = from_torch(programs, dims=_named_dims(arguments.dims))
+    module = from_torch(programs, dims=arguments.dims)
     if arguments.weights is not None:
         save_weights(programs, arguments.weights)
     _tell_imported(module, arguments)
@@ -299,7 +285,7 @@ def _import_onnx(path: str, arguments: argparse.Namespace) -> None:
     refuse: Callable[[str], NoReturn] = arguments.refuse
     if arguments.weights is not None:
         refuse("--weights: prepare reads the weights of an .onnx file from the file itself")
-    sizes = {name: int(size) if size.isdecimal() else size for name, size in _named_dims(arguments.dims).items()}
+    sizes = {name: int(size) if size.isdecimal() else size for name, size in arguments.dims.items()}
     _tell_imported(from_onnx(path, dims=sizes, cache_length=arguments.cache_length), arguments)
 
 

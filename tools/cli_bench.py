@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dialect.errors import RelaxError
+from .cli_named import add_dims, add_inputs
 from .cli_output import tell
 from .models import is_artifact, load_module
 from .sizes import count
@@ -33,9 +34,9 @@ def add_bench(commands: Any) -> None:
     command.add_argument("--peers", nargs="+", default=[], metavar="FILE", help="the same model: .pt2 for torch, .onnx for ORT")
     command.add_argument("--weights", metavar="WEIGHTS", help="prepared or raw; .pt2 and .onnx have their own")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
-    command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", dest="inputs")
+    add_inputs(command)
     command.add_argument("--random", type=int, default=0, metavar="SEED", help="of other inputs and weights (default: 0)")
-    command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="size of random inputs")
+    add_dims(command, "size of random inputs")
     command.add_argument("--threads", type=count, metavar="N", help="of each program (default: all cores)")
     command.add_argument("--seconds", type=float, default=3.0, metavar="S", help="for all together (default: %(default)g)")
     command.set_defaults(command=_bench, refuse=command.error)

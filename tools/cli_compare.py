@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .cli_named import add_dims, add_inputs
 from .cli_output import tell
 from .models import is_artifact, load_module
 
@@ -31,8 +32,8 @@ def add_compare(commands: Any) -> None:
     command.add_argument("--pipeline", metavar="PASSES", help="compare the module A with what these relax passes make of it")
     command.add_argument("--target", metavar="TARGET", help="what A is compiled for (default: cpu)")
     command.add_argument("--weights", metavar="WEIGHTS", help="raw weights (default: random; of .pt2 and .onnx their own)")
-    command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", dest="inputs")
-    command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="of random inputs")
+    add_inputs(command)
+    add_dims(command, "of random inputs")
     command.add_argument("--seed", type=int, default=0, metavar="N", help="of what is random (default: %(default)s)")
     command.add_argument("--tolerance", type=float, metavar="X", help="error relative to the largest element of a tensor")
     command.add_argument("--values", action="store_true", help="compare values inside, too, where results are equal")
@@ -51,7 +52,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         arguments.refuse(f"--weights: {arguments.expected} has its own")
     if is_artifact(arguments.expected):
         arguments.refuse(f"expected a module, a .pt2 or an .onnx file first, got the artifact {arguments.expected}")
-    inputs, sizes = _inputs(arguments), _sizes(arguments)
+    inputs, sizes = _inputs(arguments), arguments.dims
     comparison = compare(
         arguments.expected if arguments.expected.endswith(_FRAMEWORKS) else load_module(arguments.expected),
         None if alone else _found(arguments.found),
@@ -75,16 +76,6 @@ def _found(path: str) -> Module | Any:
 
 
 def _inputs(arguments: argparse.Namespace) -> dict[str, np.ndarray[Any, Any]]:
-    pairs = [text.partition("=") for text in arguments.inputs]
-    if wrong := next((t for t, (_, equals, path) in zip(arguments.inputs, pairs, strict=True) if not equals or not path), None):
-        arguments.refuse(f"expected --input NAME=FILE.npy, got '{wrong}'")
     from .cli_io import read_npy
 
-    return {name: read_npy(path, np.dtype(np.void)) for name, _, path in pairs}
-
-
-def _sizes(arguments: argparse.Namespace) -> dict[str, int]:
-    pairs = [text.partition("=") for text in arguments.dims]
-    if wrong := next((t for t, (_, _, size) in zip(arguments.dims, pairs, strict=True) if not size.isdecimal()), None):
-        arguments.refuse(f"expected --dim NAME=SIZE, got '{wrong}'")
-    return {name: int(size) for name, _, size in pairs}
+    return {name: read_npy(path, np.dtype(np.void)) for name, path in arguments.inputs.items()}

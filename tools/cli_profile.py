@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import plural
+from .cli_named import add_dims, add_inputs
 from .cli_output import tell
 from .models import is_artifact, load_module
 
@@ -34,9 +35,9 @@ def add_profile(commands: Any) -> None:
     command.add_argument("--device", help="of code for GPUs: cuda:0 (default), another number; emulated: counts instructions")
     command.add_argument("--weights", metavar="WEIGHTS", help="prepared ones, or raw ones, which are prepared in memory")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
-    command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", dest="inputs")
+    add_inputs(command)
     command.add_argument("--random", type=int, nargs="?", const=0, metavar="SEED", help="other inputs and weights")
-    command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="size for --random")
+    add_dims(command, "size for --random")
     command.add_argument("--seconds", type=float, default=1.0, metavar="S", help="how long to call (default: %(default)g)")
     command.add_argument("-o", "--output", metavar="REPORT.html", help="write a page with roofline, memory and all tables")
     command.add_argument("--trace", metavar="TRACE.json", help="write one call as a trace, which ui.perfetto.dev opens")

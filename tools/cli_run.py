@@ -54,7 +54,7 @@ def inputs_of(entry: EntrySpec, arguments: argparse.Namespace) -> dict[str, Arra
         RelaxError: one is missing, unknown or wrong.
     """
     specs = {s.name: s for s in entry.inputs}
-    files = _pairs("--input", arguments.inputs, "NAME=FILE.npy")
+    files: dict[str, str] = arguments.inputs
     unknown = next((n for n in files if n not in specs), None)
     if unknown is not None:
         raise RelaxError(f"expected --input for {', '.join(specs) or 'nothing'}, got '{unknown}'")
@@ -67,28 +67,13 @@ def inputs_of(entry: EntrySpec, arguments: argparse.Namespace) -> dict[str, Arra
     return given | {spec.name: _random(spec, sizes, random) for spec in missing}
 
 
-def _pairs(flag: str, texts: list[str], form: str) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not name or not equals or not value:
-            raise RelaxError(f"expected {flag} {form}, got '{text}'")
-        if name in pairs:
-            raise RelaxError(f"expected {flag} once for '{name}', got it twice")
-        pairs[name] = value
-    return pairs
-
-
-def _sizes(entry: EntrySpec, texts: list[str]) -> dict[str, int]:
+def _sizes(entry: EntrySpec, given: Mapping[str, int]) -> dict[str, int]:
     """The sizes that --dim gives to symbols of the entry."""
     names = [s.name for s in entry.symbols]
-    pairs = _pairs("--dim", texts, "NAME=SIZE")
-    for name, text in pairs.items():
+    for name in given:
         if name not in names:
             raise RelaxError(f"expected --dim for {', '.join(names) or 'nothing'}, got '{name}'")
-        if not text.isdecimal() or int(text) >= 2**31:
-            raise RelaxError(f"expected a size for --dim {name}, got '{text}'")
-    return {name: int(text) for name, text in pairs.items()}
+    return dict(given)
 
 
 def _sizes_of(given: Mapping[str, Array], specs: Mapping[str, TensorSpec]) -> dict[str, int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import aligned
 from ..lowering.relax_pipeline import NARROW
+from .cli_named import add_dims, add_inputs
 from .cli_output import tell
 from .models import load_module
 
@@ -32,9 +33,9 @@ def add_tune(commands: Any) -> None:
     command.add_argument("--activations", choices=["int8"], help="as for compile")
     command.add_argument("--candidates", type=int, default=12, metavar="N", help="plans of a product at most (default: 12)")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
-    command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", dest="inputs")
+    add_inputs(command)
     command.add_argument("--random", type=int, default=0, metavar="SEED", help="of the other inputs (default: %(default)s)")
-    command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="size of random inputs")
+    add_dims(command, "size of random inputs")
     command.set_defaults(command=_tune)
 
 

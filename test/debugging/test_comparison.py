@@ -141,7 +141,7 @@ def test_onnx(files: Path, wrong_tanh: None):
         (["m.onnx", "--weights", "w"], 2, "--weights: m.onnx has its own"),
         (["m.relax", "model.mlir"], 2, "expected a module, a .pt2 or an .onnx file first, got the artifact m.relax"),
         (["model.mlir", "--input", "x"], 2, "expected --input NAME=FILE.npy, got 'x'"),
-        (["model.mlir", "--dim", "n=-1"], 2, "expected --dim NAME=SIZE, got 'n=-1'"),
+        (["model.mlir", "--dim", "n=-1"], 2, "expected a size for --dim n, got '-1'"),
         (["gone.mlir"], 1, "cannot read 'gone.mlir'"),
     ],
 )

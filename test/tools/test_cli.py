@@ -203,16 +203,11 @@ def test_names_of_outputs_may_be_any(relaxir: Cli):
         (run_arguments(), "expected --input x=FILE.npy (f32[n, 4]), or --random"),
         (run_arguments("--random"), "expected --dim n=SIZE for input 'x' (f32[n, 4])"),
         (run_arguments("--random", "-3", "--dim", "n=2"), "expected a seed of 0 or more for --random, got -3"),
-        (run_arguments("--random", "--dim", "n"), "expected --dim NAME=SIZE, got 'n'"),
         (run_arguments("--random", "--dim", "k=2"), "expected --dim for n, got 'k'"),
-        (run_arguments("--random", "--dim", "n=-2"), "expected a size for --dim n, got '-2'"),
-        (run_arguments("--random", "--dim", "n=2", "--dim", "n=3"), "expected --dim once for 'n', got it twice"),
         (run_arguments("--random", "--dim", "n=1000"), ".*n.*512.*1000.*"),
         (run_arguments("--random", "--dim", "n=13"), ".*expected n other than 13.*"),
         (run_arguments("--random", "--dim", "n=2147483647"), ".*"),
-        (run_arguments("--input", "x"), "expected --input NAME=FILE.npy, got 'x'"),
         (run_arguments("--input", "z=x.npy"), "expected --input for x, got 'z'"),
-        (run_arguments("--input", "x=x.npy", "--input", "x=x.npy"), "expected --input once for 'x', got it twice"),
         (run_arguments("--input", "x=none.npy"), "cannot read 'none.npy': No such file or directory"),
         (run_arguments("--input", "x=raw.safetensors"), "'raw.safetensors': expected an array in .npy form, got .*"),
         (run_arguments("--input", "x=empty.npy"), "'empty.npy': expected an array in .npy form, got .*"),
@@ -254,6 +249,26 @@ def test_mistakes(relaxir: Cli, arguments: tuple[str, ...], message: str):
     pattern = message if ".*" in message else re.escape(message)
     assert re.fullmatch(pattern, err.removeprefix("error: ").strip())
     assert not Path("out.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (run_arguments("--random", "--dim", "n"), "expected --dim NAME=SIZE, got 'n'"),
+        (run_arguments("--random", "--dim", "n=-2"), "expected a size for --dim n, got '-2'"),
+        (run_arguments("--random", "--dim", "n=2", "--dim", "n=3"), "expected --dim once for 'n', got it twice"),
+        (run_arguments("--input", "x"), "expected --input NAME=FILE.npy, got 'x'"),
+        (run_arguments("--input", "x=x.npy", "--input", "x=x.npy"), "expected --input once for 'x', got it twice"),
+        (run_arguments("--random", "--dim", f"n={2**31}"), f"expected a size for --dim n, got '{2**31}'"),
+        (run_arguments("--random", "--dim", "=2"), "expected --dim NAME=SIZE, got '=2'"),
+        (run_arguments("--extern", "f="), "expected --extern FUNCTION=LIBRARY, got 'f='"),
+        (("import", "a.pt2", "-o", "m.mlir", "--dim", "n"), "expected --dim NAME=INPUT.AXIS, got 'n'"),
+    ],
+)
+def test_values_that_have_no_name(relaxir: Cli, arguments: tuple[str, ...], message: str):
+    code, out, err = relaxir(*arguments)
+    assert (code, out) == (2, "")
+    assert err == f"error: {message} (see 'relaxir {arguments[0]} --help')\n"
 
 
 @pytest.mark.parametrize("command", [[], ["frobnicate"], ["compile"], ["run", "model.relax", "--frobnicate"]])
