@@ -20,7 +20,7 @@ from ..dialect.bindings import ir
 from ..dialect.inference import boolean, is_float
 from ..dialect.op import attrs_of
 from .attention_scores import Scores, Shape, hides_no_row, keeps_rows, leading_of, scores_of
-from .emit import cast, emit, full, info_of, permute, reshape
+from .emit import emit, extreme_flag, full, info_of, permute, reshape
 from .written_out import made_by, number_of
 
 __all__ = ["attention_or_product", "shared_heads", "zero_where_nothing_is_seen"]
@@ -54,7 +54,7 @@ def zero_where_nothing_is_seen(result: ir.Value, mask: ir.Value) -> ir.Value:
     """Attention with zeros for a query whose mask hides every key, where relax.attention gives NaN."""
     rank = info_of(mask).rank
     if info_of(mask).dtype == boolean():
-        seen = cast(emit(ops.Max, cast(mask, ir.IntegerType.get_signless(8)), axis=[rank - 1], keepdims=True), boolean())
+        seen = extreme_flag(ops.Max, mask, axis=[rank - 1], keepdims=True)
     else:
         largest = emit(ops.Max, mask, axis=[rank - 1], keepdims=True)
         seen = emit(ops.Greater, largest, full(float("-inf"), info_of(mask).dtype))

@@ -47,7 +47,9 @@ def integer(width: int = 64) -> ir.Type:
 
 def extreme_flag(op_class: type[EffectOp], x: ir.Value, **how: Any) -> ir.Value:
     """``Max`` or ``Min`` of booleans: whether any is set, or all are; of nothing, False and True."""
-    return emit(ops.Greater, emit(op_class, cast(x, integer(8)), **how), full(0, integer(8)))  # of nothing: the least integer
+    found = emit(op_class, cast(x, integer(8)), **how)
+    # The maximum of nothing is the least integer, the minimum the greatest one, which is true.
+    return emit(ops.Greater, found, full(0, integer(8))) if op_class is ops.Max else cast(found, boolean())
 
 
 def cast(x: ir.Value, dtype: ir.Type) -> ir.Value:
