@@ -14,17 +14,40 @@
 
 // A long k is cut into blocks, which threads share.
 // CHECK-LABEL: @long(
-// CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x128x256:24 threads=blocks"
+// CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x128x128:24 threads=blocks"
 // AVX2-LABEL: @long(
 // AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 blocks=128x128x256:18"
 // NEON-LABEL: @long(
 // NEON: relax.plan = "tile=6x4x4 sums=fma accumulators=8 unroll=4 blocks=128x128x256:18"
 // AGAIN-LABEL: @long(
-// AGAIN: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x128x256:24"
+// AGAIN: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x128x128:24"
 func.func @long(%a: memref<128x2048xf32>, %b: memref<128x2048x32xf32>, %c: memref<128x4096xf32>) {
   linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
                   relax.contraction}
       ins(%a, %b : memref<128x2048xf32>, memref<128x2048x32xf32>) outs(%c : memref<128x4096xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %p = arith.mulf %u, %v : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// Rows of blocks are copied where enough panels read them: where calls say how many rows there are, blocks may be few.
+// CHECK-LABEL: @open(
+// CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x1024x128:24:32
+// CHECK-SAME: copied-left=yes
+// AVX2-LABEL: @open(
+// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 blocks=126x512x256:18:32 copied-left=yes"
+// NEON-LABEL: @open(
+// NEON: relax.plan = "tile=6x4x4 sums=fma accumulators=8 unroll=4 blocks=126x512x256:18:32 copied-left=yes"
+// AGAIN-LABEL: @open(
+// AGAIN: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x1024x128:24:32
+// AGAIN-SAME: copied-left=yes"
+func.func @open(%a: memref<?x2048xf32>, %b: memref<128x2048x32xf32>, %c: memref<?x4096xf32>) {
+  linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
+      ins(%a, %b : memref<?x2048xf32>, memref<128x2048x32xf32>) outs(%c : memref<?x4096xf32>) {
   ^bb0(%u: f32, %v: f32, %acc: f32):
     %p = arith.mulf %u, %v : f32
     %q = arith.addf %acc, %p : f32
@@ -53,9 +76,9 @@ func.func @row(%a: memref<1x512xf32>, %b: memref<32x512x32xbf16>, %c: memref<1x1
 
 // Many rows, whose number only calls say, go through all columns in parts.
 // CHECK-LABEL: @many(
-// CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 parts=64:16384:131072 threads=parts"
+// CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 parts=128:16384:8388608 threads=parts"
 // AVX2-LABEL: @many(
-// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 parts=64:16384:131072"
+// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 parts=128:16384:8388608"
 func.func @many(%a: memref<?x64xf32>, %b: memref<8x64x32xf32>, %c: memref<?x256xf32>) {
   linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
                   relax.contraction}
@@ -70,9 +93,9 @@ func.func @many(%a: memref<?x64xf32>, %b: memref<8x64x32xf32>, %c: memref<?x256x
 
 // Of few columns, vectors have several steps of k: scores of eight heads that share keys.
 // CHECK-LABEL: @scores(
-// CHECK: relax.plan = "tile=8x1x8 sums=folded accumulators=8 unroll=4 fold=2 fetch=1:8192 parts=64:16384:131072
+// CHECK: relax.plan = "tile=8x1x8 sums=folded accumulators=8 unroll=4 fold=2 fetch=1:8192 parts=128:16384:8388608
 // AVX2-LABEL: @scores(
-// AVX2: relax.plan = "tile=6x1x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 parts=64:16384:131072"
+// AVX2: relax.plan = "tile=6x1x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 parts=128:16384:8388608"
 func.func @scores(%a: memref<?x64xf32>, %b: memref<64x8xf32>, %c: memref<?x8xf32>) {
   linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"],
                   relax.contraction}
@@ -89,7 +112,7 @@ func.func @scores(%a: memref<?x64xf32>, %b: memref<64x8xf32>, %c: memref<?x8xf32
 // CHECK-LABEL: @values(
 // CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=1:8192"
 // AVX2-LABEL: @values(
-// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 parts=64:16384:131072"
+// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 parts=128:16384:8388608"
 func.func @values(%a: memref<8x?xf32>, %b: memref<?x64xf32>, %c: memref<8x64xf32>) {
   linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"],
                   relax.contraction}

@@ -48,8 +48,12 @@ def tune(monkeypatch, **constants):
         monkeypatch.setitem(TUNINGS, name, replace(tuning, **constants))
 
 
-#: Blocks of 16 steps, 12 rows and 2 panels.
-SMALL_BLOCKS = {"block_longer": 16, "block_depth": 16, "block_rows": 12, "block_panels": 2, "few_blocks": 0}
+#: Blocks of 16 steps, 12 rows and 2 panels, whose rows are not copied.
+SMALL_BLOCKS = {"block_longer": 16, "block_depth": 16, "block_rows": 12, "block_panels": (2,), "few_blocks": 0}
+#: The same with rows that are copied.
+SMALL_COPIES = SMALL_BLOCKS | {"copy_panels": 1}
+#: The same, and as few panels for each call as there can be: 4 of 9.
+FEW_BLOCKS = SMALL_COPIES | {"block_panels": (9,), "few_blocks": 1 << 20}
 
 
 def packed(matrix, tile=32):

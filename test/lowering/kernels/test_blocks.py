@@ -1,4 +1,4 @@
-"""Contractions of a long k against NumPy: edges of blocks of k and rows, and of chunks of columns, made small."""
+"""Contractions of a long k against NumPy: edges of blocks of k and rows, of chunks of columns, and of copies, made small."""
 
 from __future__ import annotations
 
@@ -6,13 +6,27 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.lowering.cpu.kernels.contraction import tuning
 from relaxir.lowering.cpu.kernels.contraction.plan import plan_contraction
 from relaxir.lowering.cpu.kernels.contraction.shape import ContractionShape
+from relaxir.lowering.cpu.kernels.contraction.tuning import TUNINGS
 from relaxir.lowering.target import Target
-from support.contractions import MARK, MULTIPLY_ADD, SMALL_BLOCKS, contraction, packed, tune, with_epilogue
+from support.contractions import (
+    FEW_BLOCKS,
+    MARK,
+    MULTIPLY_ADD,
+    SMALL_BLOCKS,
+    SMALL_COPIES,
+    contraction,
+    packed,
+    tune,
+    with_epilogue,
+)
 from support.kernel_harness import NUMPY, Compiled, function, generic, memref, narrower, random
 
 PACKED = ["(m, n, k) -> (m, k)", "(m, n, k) -> (n floordiv 16, k, n mod 16)", "(m, n, k) -> (m, n)"]
+#: As they are: 160 steps have no blocks.
+WHOLE = dict(TUNINGS)
 WIDEN = """
   %u = arith.{widen} %x0 : {narrow} to {wide}
   %v = arith.{widen} %x1 : {narrow} to {wide}
@@ -21,9 +35,9 @@ WIDEN = """
   linalg.yield %q : {wide}"""
 
 
-@pytest.fixture(autouse=True)
-def _small(monkeypatch):
-    tune(monkeypatch, **SMALL_BLOCKS)
+@pytest.fixture(autouse=True, params=[SMALL_BLOCKS, SMALL_COPIES, FEW_BLOCKS], ids=["read", "copied", "few"])
+def _small(monkeypatch, request):
+    tune(monkeypatch, **request.param)
 
 
 def close(result, a, b):
@@ -126,6 +140,37 @@ def test_an_epilogue(rows):
     compiled(a, packed(b, 16), bias, out)
     close(out - bias, a, b)
     assert "malloc" not in compiled.text
+
+
+def test_rows_that_are_columns_of_a_matrix():
+    """Their elements are no neighbours: a copy gathers them."""
+    maps = ["(m, n, k) -> (k, m)", *PACKED[1:]]
+    a, b, c = random((40, 25)), random((40, 41), seed=1), np.full((25, 41), 9, np.float32)
+    compiled = contraction(maps, "ppr", [memref(x.shape) for x in (a, packed(b, 16), c)])
+    assert is_blocked(compiled)
+    compiled(a, packed(b, 16), c)
+    close(c, a.T, b)
+
+
+@pytest.mark.parametrize("rows", [26, 29, "m"])
+@pytest.mark.parametrize("weights", ["bf16", "int8", "int4"])
+def test_narrow_weights(weights, rows, monkeypatch):
+    """Widened as they are, or computed once per block; 71 columns are no whole panels, 160 steps no whole blocks of any."""
+    builder = rx.Builder()
+    with builder.function("main"):
+        x, w = builder.input("x", (rows, 160), "f32"), builder.weight("w", (160, 71), "f32")
+        builder.output(builder.relu(builder.matmul(x, w)))
+    module, b, made = builder.build(), random((160, 71), seed=1), []
+    for tunings in (dict(TUNINGS), WHOLE):
+        monkeypatch.setattr(tuning, "TUNINGS", tunings)
+        executable = rx.compile(module, weights=weights, cache=False)
+        made.append(executable.bind(executable.prepare({"w": b})))
+    plans = [k.plan for e in made for s in e.report.sections if s.kind == "kernels" for k in s.kernels if k.plan]
+    assert ["blocks=" in plan for plan in plans if "sums=" in plan] == [True, False]
+    for count in (rows,) if rows != "m" else (0, 1, 5, 13, 29, 53):
+        a = random((count, 160))
+        in_blocks, whole = (np.asarray(e(a)) for e in made)
+        np.testing.assert_allclose(in_blocks, whole, rtol=1e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("rows", [200, "m"])

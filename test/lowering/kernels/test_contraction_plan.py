@@ -129,9 +129,14 @@ def test_threads_share_what_has_enough_iterations_and_enough_to_do() -> None:
 GOLDEN = {
     ("matmul 8 x 4096 x 4096", "znver4"): "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 threads=columns",
     ("matmul 8 x 4096 x 4096", "znver3"):
-        "tile=6x2x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 parts=64:16384:131072 threads=parts",
+        "tile=6x2x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 parts=128:16384:8388608 threads=parts",
     ("matmul 128 x 4096 x 4096", "znver4"):
-        "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x128x256:24 threads=blocks",
+        "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x128x128:24 threads=blocks",
+    ("matmul 2048 x 4096 x 4096", "znver4"):
+        "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x1024x128:24 copied-left=yes threads=blocks",
+    ("matmul m x 4096 x 4096", "znver4"):
+        "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x1024x128:24:32 copied-left=yes "
+        "threads=blocks+columns+rows",
     ("llama bf16 decode", "znver4"):
         "tile=8x2x16 sums=dot instruction=llvm.x86.avx512bf16.dpbf16ps.512 accumulators=8 unroll=2 stream-bytes=128 "
         "fetch=5:4096 threads=columns",
@@ -143,15 +148,15 @@ GOLDEN = {
         "tile=6x2x8 sums=groups accumulators=8 group-accumulators=4 unroll=4 group-unroll=8 panels=2 scaled-left=yes "
         "fetch=1:8192 threads=columns",
     ("scores of 8 heads", "znver4"):
-        "tile=8x1x8 sums=folded accumulators=8 unroll=4 fold=2 fetch=1:8192 parts=64:16384:131072 threads=parts",
+        "tile=8x1x8 sums=folded accumulators=8 unroll=4 fold=2 fetch=1:8192 parts=128:16384:8388608 threads=parts",
     ("scores of 8 heads", "znver3"):
-        "tile=6x1x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 parts=64:16384:131072 threads=parts",
+        "tile=6x1x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 parts=128:16384:8388608 threads=parts",
     ("values of 8 heads", "znver4"): "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=1:8192",
     ("values of 4 heads", "znver4"): "tile=4x4x16 sums=fma accumulators=8 unroll=4 fetch=1:8192",
     ("values of 4 heads", "znver3"): "tile=6x2x8 sums=fma accumulators=8 unroll=4 fetch=1:8192 threads=columns",
     ("llama int4 prefill", "znver4"):
         "tile=8x2x16 sums=groups accumulators=8 group-accumulators=8 unroll=4 group-unroll=8 fetch=1:8192 stage=tile:8 "
-        "blocks=128x128x256:8 threads=blocks",
+        "blocks=128x128x256:8 copied-left=yes threads=blocks",
 }  # fmt: skip
 
 
@@ -164,6 +169,8 @@ def test_golden(product: str, name: str) -> None:
     shapes = {
         "matmul 8 x 4096 x 4096": ContractionShape(8, 4096, 4096, buffers=(panels(32, columns),)),
         "matmul 128 x 4096 x 4096": ContractionShape(128, 4096, 4096, buffers=(panels(32, columns),)),
+        "matmul 2048 x 4096 x 4096": ContractionShape(2048, 4096, 4096, buffers=(panels(32, columns),)),
+        "matmul m x 4096 x 4096": ContractionShape(None, 4096, 4096, buffers=(panels(32, columns),)),
         "llama bf16 decode": ContractionShape(
             1, 2048, 2048, operations=1, is_cast_bf16=True, buffers=(panels(16, columns),), dot_panel=columns
         ),
@@ -235,6 +242,8 @@ def edited(rng: chance.Random, kind: str) -> str:
         f"panels={rng.choice((2, 3))}", f"fetch={rng.randint(1, 6)}:{rng.choice((1024, 8192))}",
         f"stage={rng.choice(('tile', 'before'))}:{rng.choice((rows, 2 * rows))}", f"group-unroll={rng.choice((1, 2, 8))}",
         f"blocks={rows * rng.choice((1, 2))}x{vectors * lanes * rng.choice((1, 3))}x{rng.choice((2, 8, 14))}:{rows}",
+        f"blocks={rows}x{16 * vectors * lanes}x{rng.choice((2, 8, 14))}:{rows}:9",
+        "copied-left=yes",
         f"parts={rng.choice((1, 2, 64))}:{rng.choice((1, 100))}:{rng.choice((1, 100000))}",
     ]  # fmt: skip
     return " ".join([*fields, *(field for field in optional if rng.random() < 0.4)])
@@ -278,6 +287,9 @@ REFUSED = {
     "fetch=5": "expected rows and bytes ahead, such as fetch=5:8192, got 'fetch=5'",
     "stage=later:3": "expected tile or before and a number of rows, or blocks, such as stage=tile:8, got 'stage=later:3'",
     "blocks=1x2:3": "expected rows x columns x depth and a number of rows, such as blocks=128x256x256:24, got 'blocks=1x2:3'",
+    "copied-left=yes": "expected a plan with blocks whose rows can be copied, got copied-left=yes",
+    "copied-left=no": "expected copied-left=yes, got 'copied-left=no'",
+    "blocks=1x2x3:4:5:6": "such as blocks=128x256x256:24, got 'blocks=1x2x3:4:5:6'",
     "scaled-left=no": "expected scaled-left=yes, got 'scaled-left=no'",
     "stream-bytes=": "expected a positive number of bytes, got 'stream-bytes='",
     "loop-above=": "expected a positive number of vectors, got 'loop-above='",
@@ -301,7 +313,7 @@ REFUSED = {
     "blocks=7x32x8:6": "expected a plan with blocks of tiles of 6x2x8, got blocks=7x32x8:6",
     "blocks=6x32x9:6": "expected a plan with an even number of steps, got blocks=6x32x9:6",
     "blocks=6000x1600x8:6": "expected a plan with sums of at most 1048576 bytes, got blocks=6000x1600x8:6",
-    "parts=1:2": "expected rows and elements of both factors, such as parts=64:16384:131072, got 'parts=1:2'",
+    "parts=1:2": "expected rows and elements of both factors, such as parts=128:16384:8388608, got 'parts=1:2'",
     "joined=yes": "expected a plan with rows of one shared loop that are a multiple of a tile's, got joined=yes",
     "joined=no": "expected joined=yes, got 'joined=no'",
     "threads=lanes": "expected a plan with loops among columns, rows, got threads=lanes",

@@ -2,14 +2,17 @@
 
 ::
 
-    for unit of 126 rows and 8 panels {                     // what threads share
+    for unit of 128 rows and 32 panels {                    // what threads share
       sums = fill                                           // on the stack
-      for k step 256, for panel, for tile { sums += products of these k }
+      for k step 128 {
+        rows = copy of the left factor                      // on the stack
+        for panel, for tile { sums += products of these k } }
       for panel, for tile { out = epilogue(sums) } }
 
 What the tiles of a panel read of the right operand then stays in the level-1 cache, and what the panels of a chunk read of the
 left one in level 2; a whole panel of a long k, and all its rows, would come from further away for every tile. Sums add their
-products in the same order as without blocks.
+products in the same order as without blocks. Where few blocks would be left for threads to share, these have fewer panels, and
+what copies cost is more than they gain.
 """
 
 from __future__ import annotations
@@ -21,13 +24,18 @@ from .....dialect.bindings import ir
 from ....kernels.emit.emitter import LoopWork
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Point
-from .contraction_plan import Blocks
+from .contraction_plan import ContractionPlan
+from .copied_left import LeftCopier
+from .fma_sums import FmaSums
 from .microkernel import Microkernel, Sums
 from .staging import Stager
 from .tile_place import Column, NextPanel, Share, Steps, TilePlace
 from .tiles import Tiles
 
 __all__ = ["BlockLoops"]
+
+#: Panels that a unit has at least.
+_LEAST = 4
 
 TileBody = Callable[[TilePlace, Sequence[ir.Value]], None]
 """Builds a tile from where it is, and where its sums are."""
@@ -36,25 +44,46 @@ TileBody = Callable[[TilePlace, Sequence[ir.Value]], None]
 class BlockLoops:
     """Builds these loops for one contraction; ``stager`` computes a right factor that takes long."""
 
-    def __init__(self, blocks: Blocks, tiles: Tiles, microkernel: Microkernel, sums: Sums, stager: Stager | None):
-        loads = microkernel.loads
+    def __init__(self, plan: ContractionPlan, tiles: Tiles, microkernel: Microkernel, sums: Sums, stager: Stager | None):
+        loads, blocks = microkernel.loads, plan.blocks
+        assert blocks is not None
         self.tiles, self.microkernel, self.sums, self.stager = tiles, microkernel, sums, stager
         self.contraction, self.emitter, self.memory = loads.contraction, loads.emitter, loads.memory
         extents, m = self.contraction.nest.extents, self.contraction.m
         assert m is not None
         self.m, self.rows, self.columns = m, extents[m], extents[self.contraction.n]
-        self.height, self.width, self.depth = blocks.rows, blocks.columns, blocks.depth
+        self.height, self.depth, self.most, self.few = blocks.rows, blocks.depth, blocks.columns, blocks.few
+        self.copies = plan.copied_left
+        #: Columns of a unit.
+        self.width = self.emitter.number(self.most)
 
     def build(self, point: Point, work: LoopWork) -> None:
         """The loop over units, those of a chunk one after the other: blocks of rows are not all of the same height."""
-        em, chunks, blocks = self.emitter, self._ceil(self.columns, self.width), self._ceil(self.rows, self.height)
+        em, blocks = self.emitter, self._ceil(self.rows, self.height)
+        chunks = self._ceil(self.columns, self.most)
+        if self.few:
+            self.width = self._width(blocks)
+            chunks = em.op("arith.ceildivui", [self.memory.size(self.columns), self.width], em.index)
 
         def unit(number: ir.Value) -> None:
             chunk = em.op("arith.divui", [number, blocks], em.index)
             block = em.sub(number, em.mul(chunk, blocks))
-            self._unit(point, em.mul(block, em.number(self.height)), em.mul(chunk, em.number(self.width)))
+            self._unit(point, em.mul(block, em.number(self.height)), em.mul(chunk, self.width))
 
         em.shared(em.number(0), em.mul(blocks, chunks), 1, unit, work)
+
+    def _width(self, blocks: ir.Value) -> ir.Value:
+        """The columns of a unit: half, and half of that, where there would be few units."""
+        em, panel = self.emitter, self.tiles.panel
+        widths = [self.most]
+        while widths[-1] >= 2 * _LEAST * panel:
+            widths.append(widths[-1] // (2 * panel) * panel)
+        found = em.number(widths[-1])
+        for width in reversed(widths[:-1]):
+            units = em.mul(blocks, self._ceil(self.columns, width))
+            enough = em.compare("uge", units, em.number(self.few))
+            found = em.op("arith.select", [enough, em.number(width), found], em.index)
+        return found
 
     def _ceil(self, size: Size, by: int) -> ir.Value:
         em = self.emitter
@@ -82,11 +111,18 @@ class _Unit:
         self.blocks, self.emitter, self.point, self.row, self.column = blocks, em, point, row, column
         self.loads, self.epilogue = loads, blocks.microkernel.epilogue
         self.kind = em.vector(blocks.tiles.width, loads.element)
-        self.sums = em.scratch(blocks.height * blocks.width, loads.element)
+        self.sums = em.scratch(blocks.height * blocks.most, loads.element)
+        k = blocks.contraction.nest.extents[blocks.contraction.k].static
+        assert k is not None
+        self.copier = LeftCopier(loads, blocks.height, min(blocks.depth, k)) if blocks.copies else None
 
     def each_product(self, steps: Steps) -> None:
         """Adds the products of some steps of k; of a right factor that takes long, each panel of them is computed first."""
-        self._each_panel(lambda n, columns, last: self._products(n, columns, steps, last))
+        sums, stager = self.blocks.sums, self.blocks.stager
+        if self.copier is not None:
+            loads = self.copier.copied(self.point, self.row, self._count(), steps)
+            sums, stager = FmaSums(loads), None if stager is None else Stager(loads, stager.groups)
+        self._each_panel(lambda n, columns, last: self._products(n, columns, last, steps, sums, stager))
 
     def each_tile(self, tile: TileBody) -> None:
         """Every tile of every panel."""
@@ -97,7 +133,7 @@ class _Unit:
         """Every panel, from its first column and its columns; and where the whole ones end."""
         em, blocks = self.emitter, self.blocks
         width, extent = blocks.tiles.panel, blocks.columns
-        size, end = blocks.memory.size(extent), em.add(self.column, em.number(blocks.width))
+        size, end = blocks.memory.size(extent), em.add(self.column, blocks.width)
         whole = em.op("arith.andi", [size, em.number(-width)], em.index)
         last = em.op("arith.minui", [end, whole], em.index)
         em.each(self.column, last, width, lambda n: panel(n, blocks.tiles.columns(n), last))
@@ -107,13 +143,15 @@ class _Unit:
         inside = em.compare("ugt", em.op("arith.minui", [end, size], em.index), whole)
         em.only_when(inside, lambda: panel(whole, blocks.tiles.columns(whole, rest), last))
 
-    def _products(self, n: ir.Value, columns: Sequence[Column], steps: Steps, last: ir.Value) -> None:
-        following, stager = self._following(n, steps, last), self.blocks.stager
+    def _products(
+        self, n: ir.Value, columns: Sequence[Column], last: ir.Value, steps: Steps, sums: Sums, stager: Stager | None
+    ) -> None:
+        following = self._following(n, steps, last)
         if stager is None:
-            self._tiles(self._adding(self.blocks.sums), n, columns, steps, following, 0)
+            self._tiles(self._adding(sums), n, columns, steps, following, 0)
             return
-        sums, done = self._stage(stager, n, columns, steps)
-        self._tiles(self._adding(sums), n, columns, steps, following, done)
+        staged, done = self._stage(stager, n, columns, steps)
+        self._tiles(self._adding(staged), n, columns, steps, following, done)
 
     def _adding(self, sums: Sums) -> TileBody:
         def tile(place: TilePlace, places: Sequence[ir.Value]) -> None:

@@ -36,6 +36,7 @@ class _Check:
             self._blocks(self.plan.blocks)
         if self.plan.parts is not None:
             self._parts(self.plan.parts)
+        self._copied_left()
         self._joined()
         self._threads()
 
@@ -135,6 +136,11 @@ class _Check:
             depths = {min(blocks.depth, shape.depth), shape.depth % blocks.depth or blocks.depth}
             fits = all(can_stage(shape, plan.tile, depth, self.tuning) for depth in depths)
             _expect(fits and self._keeps_groups(blocks), "blocks of whole groups that fit the stack", got)
+
+    def _copied_left(self) -> None:
+        plan = self.plan
+        fits = plan.blocks is not None and (plan.sums in ("fma", "words") or plan.stage is not None)
+        _expect(fits or not plan.copied_left, "blocks whose rows can be copied", "copied-left=yes")
 
     def _parts(self, parts: Parts) -> None:
         plan, shape = self.plan, self.shape

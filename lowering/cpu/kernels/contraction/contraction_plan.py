@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from ....plan_text import one_of, positive, print_fields, read_fields
+from ....plan_text import one_of, positive, positives, print_fields, read_fields
 
 __all__ = [
     "BLOCKS",
@@ -86,15 +86,22 @@ class Staging:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Rows, columns and steps of k of a block whose sums are on the stack; more rows than ``above`` are cut into blocks."""
+    """Rows, columns and steps of k of a block whose sums are on the stack.
+
+    Attributes:
+        rows, columns, depth: of a block at most.
+        above: more rows than these are cut into blocks.
+        few: where sizes that are known at run time give fewer blocks, these have fewer columns; 0: they never have.
+    """
 
     rows: int
     columns: int
     depth: int
     above: int
+    few: int = 0
 
     def __str__(self) -> str:
-        return f"{self.rows}x{self.columns}x{self.depth}:{self.above}"
+        return f"{self.rows}x{self.columns}x{self.depth}:{self.above}" + (f":{self.few}" if self.few else "")
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,7 @@ class ContractionPlan:
         fetch: of a packed right operand, by tiles that have a panel for themselves.
         stage: of a right factor that takes long to compute.
         blocks: of a long k.
+        copied_left: whether rows of a block are copied, which tiles read then.
         parts: of many rows, where the right factor stays in a cache.
         joined: whether tiles, all whole, go on from one place in the shared loop to the next, as if rows were numbered through.
         threads: the loops whose iterations threads share; of nested ones the outermost does.
@@ -157,6 +165,7 @@ class ContractionPlan:
     fetch: Fetch | None = None
     stage: Staging | None = None
     blocks: Blocks | None = None
+    copied_left: bool = False
     parts: Parts | None = None
     joined: bool = False
     threads: tuple[str, ...] = ()
@@ -244,9 +253,11 @@ def _staging(text: str) -> Staging:
 
 
 def _blocks(text: str) -> Blocks:
-    sizes, above = text.split(":")
-    rows, columns, depth = map(positive, sizes.split("x"))
-    return Blocks(rows, columns, depth, positive(above))
+    sizes, limits = text.split(":", 1)
+    rows, columns, depth = positives(sizes)
+    above, *more = positives(limits, ":")
+    (few,) = more or [0]
+    return Blocks(rows, columns, depth, above, few)
 
 
 def _parts(text: str) -> Parts:
@@ -286,6 +297,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "fetch": _fetch,
     "stage": _keyed(_staging),
     "blocks": _blocks,
+    "copied_left": _yes,
     "parts": _parts,
     "joined": _yes,
     "threads": lambda text: tuple(text.split("+")),
@@ -305,8 +317,9 @@ _EXAMPLES = {
     "scaled_left": "scaled-left=yes",
     "fetch": "rows and bytes ahead, such as fetch=5:8192",
     "stage": "tile or before and a number of rows, or blocks, such as stage=tile:8",
+    "copied_left": "copied-left=yes",
     "blocks": "rows x columns x depth and a number of rows, such as blocks=128x256x256:24",
-    "parts": "rows and elements of both factors, such as parts=64:16384:131072",
+    "parts": "rows and elements of both factors, such as parts=128:16384:8388608",
     "joined": "joined=yes",
     "threads": "loops, such as threads=batch0+columns",
 }

@@ -216,7 +216,7 @@ class ContractionKernel:
         em, m, plan = self.emitter, self.contraction.m, self.plan
         assert m is not None
         assert plan.blocks is not None
-        blocks = BlockLoops(plan.blocks, self.tiles, self.microkernel, self.sums, self.stager)
+        blocks = BlockLoops(plan, self.tiles, self.microkernel, self.sums, self.stager)
         if self.extents[m].static is not None:
             blocks.build(point, self._work())
             return

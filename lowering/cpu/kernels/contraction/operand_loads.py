@@ -5,7 +5,9 @@ Other ways to load the right one are subclasses (:mod:`.word_loads`, :mod:`.stag
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import gcd
 
 from .....dialect.bindings import ir
@@ -21,7 +23,17 @@ from .contraction_plan import ContractionPlan
 from .shape import buffer_shape
 from .tile_place import Column, TilePlace
 
-__all__ = ["OperandLoads"]
+__all__ = ["CopiedRows", "OperandLoads"]
+
+
+@dataclass(frozen=True)
+class CopiedRows:
+    """A copy of rows of the left factor: the first row and step of k that are in it, and elements from one row to the next."""
+
+    scratch: ir.Value
+    row: ir.Value
+    step: ir.Value
+    stride: int
 
 
 class OperandLoads:
@@ -33,6 +45,7 @@ class OperandLoads:
         self.width, self.element = plan.tile.lanes, nest.outputs[0].argument.type
         self.body = Body(emitter, memory, nest.body()[0], nest.dropped)
         shapes = ((o, buffer_shape(o, contraction.n, contraction.k)) for o in nest.inputs if o.buffer is not None)
+        self._copied: CopiedRows | None = None
         self._padded = {o.argument for o, shape in shapes if shape.is_padded(plan.tile.columns)}
 
     def column_point(self, row: Point, column: Column) -> Point:
@@ -47,7 +60,18 @@ class OperandLoads:
 
     def left(self, point: Point) -> ir.Value:
         """The left factor in every lane."""
-        return self.emitter.broadcast(self.factor(self.contraction.left, point), self.width)
+        copied, em, m = self._copied, self.emitter, self.contraction.m
+        if copied is None or m is None:
+            return em.broadcast(self.factor(self.contraction.left, point), self.width)
+        row, step = em.sub(point.variables[m], copied.row), em.sub(point.variables[self.contraction.k], copied.step)
+        at = em.add(em.mul(row, em.number(copied.stride)), step)
+        return em.broadcast(em.op("memref.load", [copied.scratch, at], self.element), self.width)
+
+    def with_copied(self, rows: CopiedRows) -> OperandLoads:
+        """The same, with rows of the left factor read from a copy."""
+        found = copy.copy(self)
+        found._copied = rows
+        return found
 
     def right(self, row: Point, columns: Sequence[Column]) -> list[ir.Value]:
         """The right factor of each column; of those :meth:`in_pairs`, even columns, then odd ones."""

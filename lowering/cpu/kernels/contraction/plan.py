@@ -106,6 +106,7 @@ class _Planner:
             fetch=self._fetch(),
             stage=self.stage,
             blocks=self.blocks,
+            copied_left=self._copies_left(),
             parts=self.parts,
             threads=self._threads(),
         )
@@ -259,7 +260,18 @@ class _Planner:
         if self._is_long() and not self._can_stage(depth):
             return None
         rows = self._block_rows()
-        return Blocks(rows, self._block_columns(rows), depth, above)
+        few = tuning.few_blocks if self._can_copy_left() and None in (shape.rows, shape.columns) else 0
+        return Blocks(rows, self._block_columns(rows), depth, above, few)
+
+    def _can_copy_left(self) -> bool:
+        """Whether tiles could read rows from a copy: dot products have a way of their own to read pairs."""
+        return self.sums != "dot"
+
+    def _copies_left(self) -> bool:
+        """Where enough panels read a copy, or a right factor that takes long hides what it costs."""
+        if self.blocks is None or not self._can_copy_left():
+            return False
+        return self._is_long() or self.blocks.columns >= self.tuning.copy_panels * self.tile.columns
 
     def _even_tile(self) -> RegisterTile:
         """Of one height where rows of a block are as many such tiles: code for blocks has each height three times.
@@ -284,16 +296,30 @@ class _Planner:
         return -(-self.shape.rows // (blocks * tile)) * tile
 
     def _block_columns(self, height: int) -> int:
-        """Half of the panels where there would be few blocks to share."""
-        whole, rows, columns = self.tuning.block_panels * self.tile.columns, self.shape.rows, self.shape.columns
-        few = rows is not None and columns is not None and -(-rows // height) * -(-columns // whole) < self.tuning.few_blocks
-        return whole // 2 if few else whole
+        """Half of the panels, and half of that, where there would be few blocks to share."""
+        tuning, rows, columns, panel = self.tuning, self.shape.rows, self.shape.columns, self.tile.columns
+        widths = [panels * panel for panels in tuning.block_panels]
+        widths = [w for w in widths if height * w * self.shape.bits // 8 <= tuning.sums_bytes // 2] or widths[-1:]
+        if not self._can_copy_left():
+            widths = [w for w in widths if w < tuning.copy_panels * panel] or widths[-1:]
+        if rows is None or columns is None:
+            return widths[0]
+        blocks = -(-rows // height)
+        return next((w for w in widths if blocks * -(-columns // w) >= tuning.few_blocks), widths[-1])
 
     def _block_depth(self, k: int) -> int:
         """Steps of similar blocks; whole groups where these share a scale."""
-        most, even, size = self.tuning.block_depth, self.tuning.block_even, self.shape.group.size if self.shape.group else 0
+        most, even, size = self._most_steps(), self.tuning.block_even, self.shape.group.size if self.shape.group else 0
         even = size if size % even == 0 and even < size <= most else even
         return -(-k // (-(-k // most) * even)) * even
+
+    def _most_steps(self) -> int:
+        """Steps of k of a panel that leaves half of the level-1 cache to others; of one that is computed, any."""
+        most, tuning = self.tuning.block_depth, self.tuning
+        if self._is_long():
+            return most
+        bits = max((b.bits for b in self.shape.buffers), default=self.shape.bits)
+        return min(most, tuning.block_bytes * 8 // (self.tile.columns * bits))
 
     def _parts(self) -> Parts | None:
         """For more rows than a tile has, or any number, of tiles that need no more than the right factor as it is."""

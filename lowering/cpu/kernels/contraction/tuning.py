@@ -50,19 +50,27 @@ class Tuning:
         short_step, short_tiles: with steps of at most so many operations, so many tiles compute the factor themselves. 8 rows
             of 4096 x 4096 int8, Zen 3: 0.75 of the time.
         stage_bytes: what may be staged: 16 columns and 4096 rows of f32, half of a level-2 cache.
-        block_depth, block_longer: steps of k in a block, and more steps than these have blocks. 256 steps are 16 KiB of a
-            panel of f32. Zen 3: 2048 x 2048 x 2048 takes 0.85 of the time without blocks, 1024 x 2048 x 1024 0.94, 128 x 3072
-            x 768 0.98; of shorter sums, 128 rows of 768 steps take 1.07, and 1024 x 1024 x 1024 takes 1.0.
+        block_depth, block_longer: steps of k in a block, and more steps than these have blocks. Zen 3: 2048 x 2048 x 2048
+            takes 0.85 of the time without blocks, 1024 x 2048 x 1024 0.94, 128 x 3072 x 768 0.98; of shorter sums, 128 rows of
+            768 steps take 1.07, and 1024 x 1024 x 1024 takes 1.0.
         block_even: blocks are of similar depth, a multiple of this.
-        block_rows, block_panels: rows and panels of a block at most. f32, AVX2: the rows' part of k is 126 KiB and the sums
-            are 63 KiB, of 512 KiB in level 2; 96 rows and 16 panels, or 192 rows, take 1.0 of the time. Blocks are of similar
-            height: 12 products of 197 x 768 x 3072 by two threads, Zen 4: 55.9 ms, with blocks of 128 rows 69.4 ms.
-        few_blocks: where there would be fewer, blocks have half of the panels.
+        block_bytes: of a panel that is read as it is, at most so many in a block: half of level 1. 197 x 3072 x 768 f32,
+            Cascade Lake, one thread: 0.95 of the time of 256 steps of 32 columns, which are all of it; 64 x 4096 x 4096 0.94.
+        block_rows: rows of a block at most. Blocks are of similar height: 12 products of 197 x 768 x 3072 by two threads, Zen
+            4: 55.9 ms, with blocks of 128 rows 69.4 ms.
+        block_panels: panels of a block; the first number that gives ``few_blocks`` blocks for threads to share, or the last.
+        copy_panels: from so many panels of a block on, rows of the left factor are copied for them. Cascade Lake, one thread,
+            time with by time without, each with the panels that are best: 3000 x 5120 x 1024 f32 0.92, of 5072 instead of
+            5120 steps 0.97, 512 x 4096 x 4096 bf16 0.87, int4 0.91. With 8 panels: 197 x 3072 x 768 f32 1.05; int4, which
+            copies always, 64 x 4096 x 4096 0.96.
         block_tiles: rows of so many tiles have no blocks: few tiles read each part of the weight.
-        part_rows, part_left, part_right: rows of a part, and elements of factors that stay in the level-2 cache. With parts,
-            Zen 4, over the time without: ResNet-50 of 8 images 0.97 with one thread; DenseNet-121 with two threads 0.97, and
-            0.81 where these share no cache. Of few steps of k (12544 x 16 x 96) parts of 64 rows take 1.3 of the time, as the
-            processor sees no stream in what they write; of 1024, as ``part_left`` has it, 1.1.
+        part_rows, part_left: rows of a part, or as many as have so many elements of the left factor. With parts, Zen 4, over
+            the time without: ResNet-50 of 8 images 0.97 with one thread; DenseNet-121 with two threads 0.97, and 0.81 where
+            these share no cache. Of few steps of k (12544 x 16 x 96) parts of 64 rows take 1.3 of the time, as the processor
+            sees no stream in what they write; of 1024, as ``part_left`` has it, 1.1.
+        part_right: elements of a right factor that stays in the last cache. Cascade Lake, one thread, with by without: 3136 x
+            256 x 1024 f32 0.88, 3000 x 512 x 2048 0.90, 512 x 768 x 3072 0.95, with parts of 64 rows 0.88, 0.90, 0.97. One
+            that comes from memory (128 x 768 x 50257, parts of 64 rows) takes 1.07.
         winograd_bytes: what transformed tiles of Winograd's filtering and their sums may take of the stack: a quarter of level
             2. 64 channels of 56 x 56 elements, 256 of 14 x 14, Zen 4: 512 KiB and 1 MiB take 1.0 of the time.
         winograd_tiles, winograd_stack: so many tiles there are even where that takes more than ``winograd_bytes``, up to these
@@ -97,12 +105,14 @@ class Tuning:
     block_longer: int = 1024
     block_even: int = 8
     block_rows: int = 128
-    block_panels: int = 8
+    block_bytes: int = 1 << 14
+    block_panels: tuple[int, ...] = (32, 16, 8, 4)
+    copy_panels: int = 16
     few_blocks: int = 32
     block_tiles: int = 3
-    part_rows: int = 64
+    part_rows: int = 128
     part_left: int = 1 << 14
-    part_right: int = 1 << 17
+    part_right: int = 1 << 23
     winograd_bytes: int = 1 << 18
     winograd_tiles: int = 32
     winograd_stack: int = 5 << 18
