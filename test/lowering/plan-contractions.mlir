@@ -14,13 +14,13 @@
 
 // A long k is cut into blocks, which threads share.
 // CHECK-LABEL: @long(
-// CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x128x128:24 threads=blocks"
+// CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x256x128:24 threads=blocks"
 // AVX2-LABEL: @long(
-// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 blocks=128x128x256:18"
+// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 blocks=128x256x256:18 copied-left=yes"
 // NEON-LABEL: @long(
-// NEON: relax.plan = "tile=6x4x4 sums=fma accumulators=8 unroll=4 blocks=128x128x256:18"
+// NEON: relax.plan = "tile=6x4x4 sums=fma accumulators=8 unroll=4 blocks=128x256x256:18 copied-left=yes"
 // AGAIN-LABEL: @long(
-// AGAIN: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x128x128:24"
+// AGAIN: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x256x128:24"
 func.func @long(%a: memref<128x2048xf32>, %b: memref<128x2048x32xf32>, %c: memref<128x4096xf32>) {
   linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
                   relax.contraction}
@@ -35,14 +35,14 @@ func.func @long(%a: memref<128x2048xf32>, %b: memref<128x2048x32xf32>, %c: memre
 
 // Rows of blocks are copied where enough panels read them: where calls say how many rows there are, blocks may be few.
 // CHECK-LABEL: @open(
-// CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x1024x128:24:32
+// CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x1024x128:24:16
 // CHECK-SAME: copied-left=yes
 // AVX2-LABEL: @open(
-// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 blocks=126x512x256:18:32 copied-left=yes"
+// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 blocks=126x512x256:18:16 copied-left=yes"
 // NEON-LABEL: @open(
-// NEON: relax.plan = "tile=6x4x4 sums=fma accumulators=8 unroll=4 blocks=126x512x256:18:32 copied-left=yes"
+// NEON: relax.plan = "tile=6x4x4 sums=fma accumulators=8 unroll=4 blocks=126x512x256:18:16 copied-left=yes"
 // AGAIN-LABEL: @open(
-// AGAIN: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x1024x128:24:32
+// AGAIN: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x1024x128:24:16
 // AGAIN-SAME: copied-left=yes"
 func.func @open(%a: memref<?x2048xf32>, %b: memref<128x2048x32xf32>, %c: memref<?x4096xf32>) {
   linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],

@@ -131,11 +131,11 @@ GOLDEN = {
     ("matmul 8 x 4096 x 4096", "znver3"):
         "tile=6x2x8 sums=fma accumulators=8 unroll=4 fetch=3:8192 parts=128:16384:8388608 threads=parts",
     ("matmul 128 x 4096 x 4096", "znver4"):
-        "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x128x128:24 threads=blocks",
+        "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x256x128:24 threads=blocks",
     ("matmul 2048 x 4096 x 4096", "znver4"):
         "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x1024x128:24 copied-left=yes threads=blocks",
     ("matmul m x 4096 x 4096", "znver4"):
-        "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x1024x128:24:32 copied-left=yes "
+        "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x1024x128:24:16 copied-left=yes "
         "threads=blocks+columns+rows",
     ("llama bf16 decode", "znver4"):
         "tile=8x2x16 sums=dot instruction=llvm.x86.avx512bf16.dpbf16ps.512 accumulators=8 unroll=2 stream-bytes=128 "
@@ -156,7 +156,7 @@ GOLDEN = {
     ("values of 4 heads", "znver3"): "tile=6x2x8 sums=fma accumulators=8 unroll=4 fetch=1:8192 threads=columns",
     ("llama int4 prefill", "znver4"):
         "tile=8x2x16 sums=groups accumulators=8 group-accumulators=8 unroll=4 group-unroll=8 fetch=1:8192 stage=tile:8 "
-        "blocks=128x128x256:8 copied-left=yes threads=blocks",
+        "blocks=128x128x256:8 threads=blocks",
 }  # fmt: skip
 
 

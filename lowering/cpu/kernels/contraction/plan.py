@@ -268,10 +268,11 @@ class _Planner:
         return self.sums != "dot"
 
     def _copies_left(self) -> bool:
-        """Where enough panels read a copy, or a right factor that takes long hides what it costs."""
+        """Where enough panels read a copy; where each tile reads a computed right factor from the stack, half of these."""
         if self.blocks is None or not self._can_copy_left():
             return False
-        return self._is_long() or self.blocks.columns >= self.tuning.copy_panels * self.tile.columns
+        least = self.tuning.copy_panels // 2 if self._is_long() else self.tuning.copy_panels
+        return self.blocks.columns >= max(1, least) * self.tile.columns
 
     def _even_tile(self) -> RegisterTile:
         """Of one height where rows of a block are as many such tiles: code for blocks has each height three times.

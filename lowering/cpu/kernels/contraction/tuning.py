@@ -59,10 +59,10 @@ class Tuning:
         block_rows: rows of a block at most. Blocks are of similar height: 12 products of 197 x 768 x 3072 by two threads, Zen
             4: 55.9 ms, with blocks of 128 rows 69.4 ms.
         block_panels: panels of a block; the first number that gives ``few_blocks`` blocks for threads to share, or the last.
-        copy_panels: from so many panels of a block on, rows of the left factor are copied for them. Cascade Lake, one thread,
-            time with by time without, each with the panels that are best: 3000 x 5120 x 1024 f32 0.92, of 5072 instead of
-            5120 steps 0.97, 512 x 4096 x 4096 bf16 0.87, int4 0.91. With 8 panels: 197 x 3072 x 768 f32 1.05; int4, which
-            copies always, 64 x 4096 x 4096 0.96.
+        copy_panels: from so many panels of a block on, rows of the left factor are copied for them; from half of these on
+            where the right factor is computed. Cascade Lake, one thread, time with by time without, each with the panels that
+            are best: 3000 x 5120 x 1024 f32 0.92, of 5072 instead of 5120 steps 0.97, 512 x 4096 x 4096 bf16 0.87, int4 0.91.
+            With 8 panels: 197 x 3072 x 768 f32 1.05, int4 of 64 x 4096 x 4096 0.96; with 4, int4 of 128 x 2048 x 5504 1.04.
         block_tiles: rows of so many tiles have no blocks: few tiles read each part of the weight.
         part_rows, part_left: rows of a part, or as many as have so many elements of the left factor. With parts, Zen 4, over
             the time without: ResNet-50 of 8 images 0.97 with one thread; DenseNet-121 with two threads 0.97, and 0.81 where
@@ -108,7 +108,7 @@ class Tuning:
     block_bytes: int = 1 << 14
     block_panels: tuple[int, ...] = (32, 16, 8, 4)
     copy_panels: int = 16
-    few_blocks: int = 32
+    few_blocks: int = 16
     block_tiles: int = 3
     part_rows: int = 128
     part_left: int = 1 << 14
