@@ -53,7 +53,7 @@ def profile(
         executable: code for this machine's CPU, or for its GPU, which is what is called then; on an emulated one, times are
             counts of instructions.
         inputs: of the entry, by name.
-        weights: prepared ones, as :meth:`Executable.bind` takes them; None where the entry has none.
+        weights: prepared ones, as :meth:`Executable.bind` takes them; None for those that are bound.
         entry: which one; not needed when there is only one.
         seconds: for how long, at least five calls.
         limits: what the machine can do; measured by default.
@@ -70,9 +70,11 @@ def profile(
     with clocked_compilation() as clock:
         clocks = _clocks(executable)
     is_made = clocks.executable is not executable
-    for one in (executable, clocks.executable) if is_made else (executable,):
-        if one.entries[name].weights:
-            one.bind(weights)
+    if executable.entries[name].weights:
+        if weights is not None or not executable.is_bound:
+            executable.bind(weights)
+        if is_made:
+            clocks.executable.bind(executable.weights if weights is None else weights)
     before = limits or clocks.limits(None)
     plain, timed, ran = _timed(executable, clocks, name, inputs, seconds)
     measured = limits or clocks.limits(before)  # others may have had the machine before

@@ -149,8 +149,7 @@ class Executable:
     def wait(self) -> None:
         """Waits for calls that only began on a device; of code for a CPU, calls are done when they return.
 
-        Raises:
-            RelaxError: a check of values failed in one of them; once for each.
+        Raises RelaxError where a check of values failed in one of them; once for each.
         """
         self._library.wait()
 
@@ -162,9 +161,8 @@ class Executable:
     def kernel_times(self) -> AbstractContextManager[dict[str, float]]:
         """Of code for GPUs: gives a mapping that has the seconds of each kernel when the ``with`` block is left.
 
-        All launches of a kernel count together, each from an event in front of it to one behind it. Calls launch kernel by
-        kernel then, not as graphs. The emulator counts instructions of threads, 1 ps each, which says nothing of a GPU.
-        Raises RelaxError where the code is a CPU's, or there is no device.
+        All launches of a kernel count together, by events around each; they are no graphs then. The emulator counts
+        instructions, 1 ps each. Raises RelaxError where the code is a CPU's (:mod:`relaxir.profiling`), or there is no device.
         """
         return self._library.kernel_times()
 
@@ -182,10 +180,14 @@ class Executable:
     def rank(self) -> int:
         """Which of the processes this is that run the executable together, from 0 on; 0 for one that runs alone.
 
-        Raises:
-            RelaxError: it is for several, and this process is none of so many.
+        Raises RelaxError where it is for several, and this process is none of so many.
         """
         return 0 if self.manifest.ranks == 1 else self._library.collectives.communicator.rank
+
+    @property
+    def weights(self) -> PreparedWeights:
+        """Those that are bound, on their device: nothing is copied. Empty where none are."""
+        return PreparedWeights(self._held, own_manifest(self.manifest, self._library).fingerprint)
 
     @property
     def is_bound(self) -> bool:

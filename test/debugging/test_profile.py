@@ -69,6 +69,20 @@ def test_kernels_have_times_bytes_and_operations(artifact: Path):
     assert executable.state["count"][0] == 1  # its own state is as it was
 
 
+def test_weights_that_are_bound_are_those_of_the_profile(artifact: Path):
+    """As of a model that ``relaxir.transformers.load`` gave, whose prepared weights are in a cache."""
+    executable, x = rx.load(artifact / "model.relax"), np.ones((6, 64), np.float32)
+    with pytest.raises(rx.RelaxError, match="weights"):
+        profile(executable, {"x": x}, seconds=0.01, limits=LIMITS)
+    executable.bind(artifact / "prepared.safetensors")
+    held = executable.weights
+    told = profile(executable, {"x": x}, seconds=0.01, limits=LIMITS)
+    assert sum(k.calls for k in told.kernels if k.kind == "contraction") == 1
+    assert executable.weights == held
+    assert held.keys() == executable.manifest.prepared_weights.keys()
+    assert held.fingerprint == executable.fingerprint
+
+
 def test_the_command_line(artifact: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.chdir(artifact)
     monkeypatch.setattr("relaxir.profiling.code_clocks.measured_limits", lambda loops, threads: LIMITS)

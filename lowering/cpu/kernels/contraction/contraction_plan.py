@@ -106,7 +106,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Parts:
-    """Rows go through all columns in parts, where the right factor is small.
+    """Rows go through all columns in parts, where a cache holds the right factor.
 
     Attributes:
         rows, left: a part has about so many rows, or as many as have so many elements of the left factor, if these are more.
@@ -145,7 +145,7 @@ class ContractionPlan:
         stage: of a right factor that takes long to compute.
         blocks: of a long k.
         copied_left: whether rows of a block are copied, which tiles read then.
-        parts: of many rows, where the right factor stays in a cache.
+        parts: of many rows, where a cache holds the right factor.
         joined: whether tiles, all whole, go on from one place in the shared loop to the next, as if rows were numbered through.
         threads: the loops whose iterations threads share; of nested ones the outermost does.
     """

@@ -1,14 +1,14 @@
-"""The loops around a contraction's tiles where rows are many: in parts, each by all columns, where the right factor is small.
+"""The loops around a contraction's tiles where rows are many: in parts, each by all columns, if a cache holds the right factor.
 
 ::
 
-    for unit of about 64 rows and a panel, rows outside {   // what threads share
+    for unit of about 128 rows and a panel, rows outside {  // what threads share
       for tile { out = epilogue(products over all k) } }
 
-The right factor stays in the level-2 cache, and a part of the left one in level 1, where all rows by one panel after the other
+The right factor stays in the last cache, and a part of the left one in level 2, where all rows by one panel after the other
 would read the left one once for each panel, from further away. Results are written line by line. And each thread has rows of
-its own, mostly, as in the kernels before and after: what it reads is in its own caches. Of a large right factor there is one
-part: it is read once, and threads share its panels.
+its own, mostly, as in the kernels before and after: what it reads is in its own caches. Of a right factor that comes from
+memory there is one part: it is read once, and threads share its panels.
 """
 
 from __future__ import annotations
