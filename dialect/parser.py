@@ -22,6 +22,7 @@ _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _HIGH_ESCAPE, _ESCAPE = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]"), re.compile(rb"\\(?:\\|([0-9A-Fa-f]{2}))")
 # Strings, comments and operators, in which brackets do not nest. Takes a tenth of the parser's own time.
 _NOT_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|//[^\n]*|->|[<>]=')
+_STRING_OR_COMMENT = re.compile(_STRING.pattern + r"|//[^\n]*")
 _Places = np.ndarray[tuple[int], np.dtype[np.int64]]
 _Levels = np.ndarray[tuple[int], np.dtype[np.int32]]
 _STEPS = np.zeros(256, np.int8)
@@ -36,6 +37,7 @@ _NUMBER = re.compile(rb"(?<![\w#%!.])-?(?:0x[0-9A-Fa-f]+|\d+)")
 # Where a statement's op begins, and which may have several blocks; so may one in its generic form, whose region is in
 # parentheses.
 _OP = re.compile(r"(?:^|[\n={}])\s*([a-z_]\w*(?:\.[\w$]+)+)")
+_OWN_OP = re.compile(r"(?:^|[\n={}(])\s*(relax\.\w+)")
 _OF_BLOCKS = ("func.func", "gpu.func", "llvm.func", "omp.loop_nest", "omp.parallel", "scf.execute_region")
 
 
@@ -60,11 +62,23 @@ def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context 
         try:
             module = ir.Module.parse(text)
         except ir.MLIRError as error:
-            raise _renamed(from_mlir_error(error), source_name) from None
+            found = from_mlir_error(error)
+            raise _renamed(found if error.error_diagnostics else _own_form(text) or found, source_name) from None
         if source_name != "-":
             _relocate(module, source_name)
     check_module(module)
     return module
+
+
+def _own_form(text: str) -> DiagnosticError | None:
+    """What MLIR does not say: ops that IRDL defines have the generic form alone, and their parsers fail without a word."""
+    code = _STRING_OR_COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+    found = _OWN_OP.search(code)
+    if not found:
+        return None
+    line, column = code.count("\n", 0, found.start(1)) + 1, found.start(1) - code.rfind("\n", 0, found.start(1))
+    message = f'expected "{found[1]}"(...) : (...) -> (...), the only form of a relax op, got {found[1]}'
+    return DiagnosticError([("error", f"-:{line}:{column}", message)])
 
 
 def _decoded(text: str | bytes, source_name: str) -> str:

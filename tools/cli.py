@@ -18,6 +18,7 @@ from ..dialect.reports.report import plural
 from ..lowering.relax_pipeline import NARROW
 from .cli_named import NamedValues, add_dims, add_inputs
 from .cli_output import add_output_options, set_up_logging, tell
+from .cli_target import add_target
 from .models import is_artifact, load_module
 from .sizes import byte_count, count
 from .standard_streams import open_standard_streams
@@ -149,7 +150,7 @@ def _add_compile(commands: Any) -> None:
     command = commands.add_parser("compile", help="MLIR to an executable artifact")
     command.add_argument("model", metavar="MODEL.mlir")
     _add_output(command, "MODEL.relax", required=False)  # --print-pipeline writes nothing
-    command.add_argument("--target", default="cpu", help="what to compile for (default: %(default)s, this machine)")
+    add_target(command, "what to compile for (default: %(default)s, this machine)", default="cpu")
     command.add_argument("--pipeline", metavar="PASSES", help="relax passes to run instead of the default ones")
     command.add_argument("--weights", choices=NARROW, help="dtype that weights of products are stored in")
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
@@ -271,7 +272,12 @@ def _import(arguments: argparse.Namespace) -> None:
     from .. import from_torch, save_weights
     from ..frontend.saved_program import load_exported_program
 
-    programs = {name: load_exported_program(path) for name, path in _named_files(arguments.models).items()}
+    files = _named_files(models)
+    other = next((path for path in files.values() if not path.endswith(".pt2")), None)
+    if other is not None:
+        what = "a .pt2 file (torch.export.save) or an .onnx file" if len(files) == 1 else ".pt2 files (torch.export.save)"
+        raise RelaxError(f"expected {what}, got '{other}'")
+    programs = {name: load_exported_program(path) for name, path in files.items()}
     module = from_torch(programs, dims=arguments.dims)
     if arguments.weights is not None:
         save_weights(programs, arguments.weights)

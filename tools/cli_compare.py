@@ -9,6 +9,7 @@ import numpy as np
 
 from .cli_named import add_dims, add_inputs
 from .cli_output import tell
+from .cli_target import add_target
 from .models import is_artifact, load_module
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def add_compare(commands: Any) -> None:
     command.add_argument("expected", metavar="A", help="MODEL.mlir, by its reference semantics; MODEL.pt2; MODEL.onnx")
     command.add_argument("found", nargs="?", metavar="B", help="MODEL.mlir or MODEL.relax (default: A compiled, or A's import)")
     command.add_argument("--pipeline", metavar="PASSES", help="compare the module A with what these relax passes make of it")
-    command.add_argument("--target", metavar="TARGET", help="what A is compiled for (default: cpu)")
+    add_target(command, "what A is compiled for (default: cpu)")
     command.add_argument("--weights", metavar="WEIGHTS", help="raw weights (default: random; of .pt2 and .onnx their own)")
     add_inputs(command)
     add_dims(command, "of random inputs")

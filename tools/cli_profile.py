@@ -11,6 +11,7 @@ from ..dialect.errors import RelaxError
 from ..dialect.reports.report import plural
 from .cli_named import add_dims, add_inputs
 from .cli_output import tell
+from .cli_target import add_target
 from .models import is_artifact, load_module
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def add_profile(commands: Any) -> None:
     command.add_argument(
         "model", metavar="MODEL", help="MODEL.relax, compiled for the CPU or GPU of this machine; MODEL.mlir; -"
     )
-    command.add_argument("--target", default="cpu", help="what to compile a MODEL.mlir for (default: %(default)s)")
+    add_target(command, "what to compile a MODEL.mlir for (default: %(default)s)", default="cpu")
     command.add_argument("--device", help="of code for GPUs: cuda:0 (default), another number; emulated: counts instructions")
     command.add_argument("--weights", metavar="WEIGHTS", help="prepared ones, or raw ones, which are prepared in memory")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")

@@ -13,6 +13,7 @@ from ..dialect.reports.report import aligned
 from ..lowering.relax_pipeline import NARROW
 from .cli_named import add_dims, add_inputs
 from .cli_output import tell
+from .cli_target import add_target
 from .models import load_module
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def add_tune(commands: Any) -> None:
     command = commands.add_parser("tune", help="measure plans of kernels on a GPU, for relaxir compile --plan-table")
     command.add_argument("model", metavar="MODEL.mlir")
     command.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where tables are, one for an architecture")
-    command.add_argument("--target", required=True, metavar="cuda:sm_90a", help="what to compile for: the GPU that is measured")
+    add_target(command, "what to compile for: the GPU that is measured", required=True, metavar="cuda:sm_90a")
     command.add_argument("--device", help="cuda:0 (default), another number; emulated: counts instructions, not times")
     command.add_argument("--weights", choices=NARROW, help="as for compile; their numbers are random")
     command.add_argument("--activations", choices=["int8"], help="as for compile")

@@ -222,9 +222,15 @@ def test_names_of_outputs_may_be_any(relaxir: Cli):
         (("compile", "none.mlir", "-o", "m.relax"), "cannot read 'none.mlir': No such file or directory"),
         (("compile", "x.npy", "-o", "m.relax"), "'x.npy': expected a module, got one array of NumPy: .*"),
         (("compile", "bad.mlir", "-o", "m.relax"), "bad.mlir:1:1: custom op 'garbage' is unknown .*"),
-        (("compile", "good.mlir", "-o", "m.relax", "--target", "tpu"), "expected target 'cpu' or 'cuda', got 'tpu'"),
         (("compile", "good.mlir", "-o", "m.relax", "--pipeline", "no-such"), ".*'no-such'.*"),
-        (("import", "model.tflite", "-o", "m.mlir"), "expected a .pt2 file (torch.export.save), got 'model.tflite'"),
+        (
+            ("import", "model.tflite", "-o", "m.mlir"),
+            "expected a .pt2 file (torch.export.save) or an .onnx file, got 'model.tflite'",
+        ),
+        (
+            ("import", "a=a.pt2", "b=b.onnx", "-o", "m.mlir"),
+            "expected .pt2 files (torch.export.save), got 'b.onnx'",
+        ),
         (("import", "none.onnx", "-o", "m.mlir"), "cannot read 'none.onnx': No such file or directory"),
         (("import", "none.pt2", "-o", "m.mlir"), "cannot read 'none.pt2': No such file or directory"),
         (("import", "a=none.pt2", "-o", "m.mlir"), "cannot read 'none.pt2': No such file or directory"),
@@ -269,6 +275,25 @@ def test_values_that_have_no_name(relaxir: Cli, arguments: tuple[str, ...], mess
     code, out, err = relaxir(*arguments)
     assert (code, out) == (2, "")
     assert err == f"error: {message} (see 'relaxir {arguments[0]} --help')\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compile", "m.mlir", "-o", "m.relax"),
+        ("profile", "m.mlir"),
+        ("compare", "m.mlir", "m.mlir"),
+        ("reduce", "m.mlir", "-o", "s.mlir"),
+        ("tune", "m.mlir", "-o", "tables"),
+    ],
+)
+@pytest.mark.parametrize("target", ["tpu", "cpu:nope", "cuda:sm_1"])
+def test_a_target_that_nothing_compiles_for(relaxir: Cli, arguments: tuple[str, ...], target: str):
+    code, out, err = relaxir(*arguments, "--target", target)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(
+        rf"error: argument --target: expected .*, got '{target}'.* \(see 'relaxir {arguments[0]} --help'\)\n", err
+    )
 
 
 @pytest.mark.parametrize("command", [[], ["frobnicate"], ["compile"], ["run", "model.relax", "--frobnicate"]])
