@@ -69,8 +69,16 @@ class WorkerProcess:
             self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
             # -P: files beside the program are no modules to it.
             command = [sys.executable, "-P", str(self._program)]
+            # Without buffers, Python drops what is left of an answer when a signal interrupts its writing.
+            environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, encoding="utf-8"
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                env=environment,
+                text=True,
+                encoding="utf-8",
             )
         return self._process
 

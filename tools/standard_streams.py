@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from io import TextIOWrapper
+from io import RawIOBase, TextIOWrapper
 
 __all__ = ["open_standard_streams"]
 
@@ -16,7 +16,8 @@ def open_standard_streams() -> None:
     """Opens the null device for each stream that was closed, as by ``2>&-`` or a daemon.
 
     Else the next file that is opened gets its number, and what libraries print goes into that file. Names of files that are no
-    Unicode are printed as the bytes that they are.
+    Unicode are printed as the bytes that they are. Standard output that has no buffer, as by PYTHONUNBUFFERED, gets one for a
+    line: without it, Python drops what is left of a text when a signal interrupts its writing.
     """
     for number in range(len(_NAMES)):
         with contextlib.suppress(OSError):
@@ -27,5 +28,11 @@ def open_standard_streams() -> None:
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.dup(number), "w" if number else "r", encoding="utf-8"))  # noqa: SIM115
-        elif isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            continue
+        if not isinstance(stream, TextIOWrapper):
+            continue
+        if isinstance(stream.buffer, RawIOBase) and stream.writable():
+            stream = open(number, "w", 1, stream.encoding, stream.errors, closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+        if stream.errors == "strict":
             stream.reconfigure(errors="surrogateescape")

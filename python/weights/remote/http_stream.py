@@ -83,7 +83,9 @@ class HttpStream:
                 return
             try:
                 self._kept.seek(self._have)
-                self._kept.write(piece)
+                left = piece
+                while left:  # a disk that is nearly full takes a part
+                    left = left[self._kept.write(left) :]
             except OSError as error:
                 raise RefusedAccessError(f"no ranges from its server, and no room to keep it: {error}") from None
             self._have += len(piece)
