@@ -2,7 +2,7 @@
 // RUN: not relax-opt %s 2>&1 | filecheck %s
 // RUN: not relaxir info %s 2>&1 | filecheck %s --check-prefix=INFO
 
-// CHECK: generic-form.mlir:13:8: error: expected "relax.add"(...) : (...) -> (...), the only form of a relax op, got relax.add
+// CHECK: form.mlir:13:8: error: expected "relax.add"(...) : (...) -> (...), the only form of a relax op, got relax.add
 // CHECK-NEXT: {{^}}  %0 = relax.add %a, %a
 // CHECK-NEXT: {{^       \^$}}
 // INFO: error: {{.*}}errors-generic-form.mlir:13:8: expected "relax.add"(...)
