@@ -21,6 +21,7 @@ OURS = "relaxir"
 FORMS = {
     "relaxir-int8": ("int8 activations", "where weights are int8 or int4, as peers have them"),
     "relaxir-direct": ("direct convolutions", "where there are others"),
+    "relaxir-state": ("a cache of f16 as state", "where a step is behind a cache, as llama.cpp has it"),
 }
 #: Ours in all its forms: they are in our interpreter, and none is the best peer.
 OWN = (OURS, *FORMS)
@@ -106,6 +107,7 @@ PEERS: dict[str, Peer] = {
         Peer("zentorch", "zentorch_compiled", ("torch", "zentorch"), "zentorch", copies=2),
         Peer("relaxir-int8", "relaxir_int8", ("relaxir", "torch"), "relaxir", copies=1),
         Peer("relaxir-direct", "relaxir_direct", ("relaxir", "torch"), "relaxir", copies=1),
+        Peer("relaxir-state", "relaxir_state", ("relaxir", "torch", "transformers"), "relaxir", copies=2),
     ]
 }
 
