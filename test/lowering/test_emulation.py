@@ -116,6 +116,14 @@ def test_bf16_is_rounded_and_widened(lanes: int) -> None:
     assert np.isnan(nan)
 
 
+@pytest.mark.parametrize("signed", ["s", "u"])
+def test_integers_become_bf16(signed: str) -> None:
+    x = np.random.default_rng(0).integers(-(2**31), 2**31, 16).astype(np.int32)
+    got = run(f"{signed}itofp <16 x i32> %v0 to <16 x bfloat>", "bfloat", 16, x)
+    wide = (x if signed == "s" else x.view(np.uint32)).astype(np.float32)
+    np.testing.assert_array_equal(got, wide.astype(ml_dtypes.bfloat16))
+
+
 def test_unknown_instructions_are_not_dropped() -> None:
     with pytest.raises(AssertionError, match=r"no emulation of @llvm.x86.avx512.sitofp.round"):
         emulated("%x = call <8 x double> @llvm.x86.avx512.sitofp.round(<8 x i64> %y, i32 4)")

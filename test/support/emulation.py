@@ -74,9 +74,8 @@ def _splat(count: int, element: str, value: int) -> str:
     return f"splat ({element} {value})" if count else str(value)
 
 
-def _round_function(count: int) -> str:
+def _round_function(name: str, count: int) -> str:
     """f32 to bf16: to nearest even, a NaN becomes quiet. (The instruction of x86 gives zero for what is below the normal.)"""
-    name = f"emulate.round.{count}"
     ints, halves, floats, narrow, bools = (_vector(count, e) for e in ("i32", "i16", "float", "bfloat", "i1"))
     return f"""define hidden {narrow} @{name}({floats} %x) {{
   %bits = bitcast {floats} %x to {ints}
@@ -99,7 +98,23 @@ def _round_function(count: int) -> str:
 def _rounded(match: re.Match[str]) -> _Call:
     count = int(match["count"] or 0)
     arguments = f"{_vector(count, 'float')} {match['x']}"
-    return _Call(f"emulate.round.{count}", _vector(count, "bfloat"), arguments, _round_function(count))
+    name = f"emulate.round.{count}"
+    return _Call(name, _vector(count, "bfloat"), arguments, _round_function(name, count))
+
+
+def _from_integer(match: re.Match[str]) -> _Call:
+    """An integer to bf16: by f32, as processors without an instruction from integers have it."""
+    count, kind, signed = int(match["count"] or 0), match["kind"], match["signed"]
+    name = f"emulate.{signed}.{kind}.{count}"
+    integers, floats, narrow = (_vector(count, e) for e in (kind, "float", "bfloat"))
+    definition = f"""{_round_function(f"{name}.round", count)}
+define hidden {narrow} @{name}({integers} %x) {{
+  %wide = {signed}itofp {integers} %x to {floats}
+  %result = call {narrow} @{name}.round({floats} %wide)
+  ret {narrow} %result
+}}
+"""
+    return _Call(name, narrow, f"{integers} {match['x']}", definition)
 
 
 def _widened(match: re.Match[str]) -> _Call:
@@ -274,6 +289,7 @@ _PMADDWD = r"(?:sse2\.pmadd\.wd|avx2\.pmadd\.wd|avx512\.pmaddw\.d\.512)"
 _ARGUMENTS = r"\((?P<arguments>(?:[^()]|\([^()]*\))*)\)"
 _INSTRUCTIONS: tuple[tuple[str, Callable[[re.Match[str]], _Call]], ...] = (
     (rf"fptrunc (?:<(?P<count>\d+) x )?float>? {_VALUE} to (?:<\d+ x )?bfloat>?", _rounded),
+    (rf"(?P<signed>[su])itofp (?:<(?P<count>\d+) x )?(?P<kind>i\d+)>? {_VALUE} to (?:<\d+ x )?bfloat>?", _from_integer),
     (rf"fpext (?:<(?P<count>\d+) x )?bfloat>? {_VALUE} to (?:<\d+ x )?float>?", _widened),
     (rf"call <\d+ x float> @llvm\.x86\.avx512bf16\.dpbf16ps\.(?P<bits>\d+){_ARGUMENTS}", _bf16_pairs),
     (rf"call <4 x float> @llvm\.aarch64\.neon\.bfdot\.v4f32\.v8bf16{_ARGUMENTS}", _neon_pairs),

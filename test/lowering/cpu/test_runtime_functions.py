@@ -31,6 +31,12 @@ def _module(dtype: str) -> rx.Module:
     with b.function("moves"):
         x, i = b.input("x", ("n", 5), dtype), b.input("i", (3,), "i64")
         b.output(b.take(x, i, axis=0), b.concat([x, x], axis=1), b.where(b.greater(x, x), x, b.relu(x)), b.astype(x, "f64"))
+    with b.function("integers"):
+        kinds = ["i8", "ui8", "i16", "i32", "i64", "ui64", "i1"]
+        b.output(*(b.astype(b.input(f"from_{kind}", ("n", 5), kind), dtype) for kind in kinds))
+    with b.function("to_integers"):
+        x = b.input("x", ("n", 5), dtype)
+        b.output(*(b.astype(x, kind) for kind in kinds))
     with b.function("products"):
         x, w = b.input("x", ("n", 40), dtype), b.weight("w", (40, 24), dtype)
         b.output(b.gelu(b.matmul(x, w)))
