@@ -20,11 +20,19 @@ __all__ = ["Pads", "convolve", "convolve_transposed", "pad_axis"]
 Pads = Sequence[tuple[int, int]]
 
 
-def convolve(x: ir.Value, weight: ir.Value, strides: list[int], padding: Pads, dilation: list[int], groups: int) -> ir.Value:
-    """A convolution in one dimension is one in two over a single row."""
+def convolve(
+    x: ir.Value,
+    weight: ir.Value,
+    strides: list[int],
+    padding: Pads,
+    dilation: list[int],
+    groups: int,
+    out_dtype: ir.Type | None = None,
+) -> ir.Value:
+    """A convolution in one dimension is one in two over a single row; sums of floats are rounded to ``out_dtype``."""
     spatial = len(strides)
     if spatial == 3:
-        return _convolve_planes(x, weight, strides, padding, dilation, groups)
+        return _convolve_planes(x, weight, strides, padding, dilation, groups, out_dtype)
     if spatial == 1:
         x, weight = unsqueeze(x, 2), unsqueeze(weight, 2)
         strides, padding, dilation = [1, *strides], [(0, 0), *padding], [1, *dilation]
@@ -33,7 +41,8 @@ def convolve(x: ir.Value, weight: ir.Value, strides: list[int], padding: Pads, d
         result = _convolve_integers(x, weight, strides, padding, dilation, groups)
         return squeeze(result, 2) if spatial == 1 else result
     pads = [top, left, bottom, right]
-    result = emit(ops.Conv2D, x, weight, strides=strides, padding=pads, dilation=dilation, groups=groups)
+    how = {"strides": strides, "padding": pads, "dilation": dilation, "groups": groups, "out_dtype": out_dtype}
+    result = emit(ops.Conv2D, x, weight, **how)
     return squeeze(result, 2) if spatial == 1 else result
 
 
@@ -62,7 +71,13 @@ def _convolve_integers(
 
 
 def _convolve_planes(
-    x: ir.Value, weight: ir.Value, strides: list[int], padding: Pads, dilation: list[int], groups: int
+    x: ir.Value,
+    weight: ir.Value,
+    strides: list[int],
+    padding: Pads,
+    dilation: list[int],
+    groups: int,
+    out_dtype: ir.Type | None,
 ) -> ir.Value:
     """In three dimensions: the planes that the kernel sees become channels, the places in depth further images."""
     x = pad_axis(x, 2, padding[0])
@@ -75,7 +90,7 @@ def _convolve_planes(
     seen = permute(concat([unsqueeze(p, 2) for p in parts], 2), [0, 3, 1, 2, 4, 5])
     images = reshape(seen, (multiply_all([batch, places]), multiply_all([channels, planes]), height, width))
     flat = reshape(weight, (outputs, fewer * planes, *kernel))
-    result = convolve(images, flat, strides[1:], padding[1:], dilation[1:], groups)
+    result = convolve(images, flat, strides[1:], padding[1:], dilation[1:], groups, out_dtype)
     *_, rows, columns = info_of(result).shape
     return permute(reshape(result, (batch, places, outputs, rows, columns)), [0, 2, 1, 3, 4])
 
@@ -86,7 +101,11 @@ def _every(x: ir.Value, axis: int, begin: int, count: Dim, stride: int) -> ir.Va
 
 
 def convolve_transposed(
-    x: ir.Value, weight: ir.Value, how: tuple[list[int], list[int], list[int], list[int]], groups: int
+    x: ir.Value,
+    weight: ir.Value,
+    how: tuple[list[int], list[int], list[int], list[int]],
+    groups: int,
+    out_dtype: ir.Type | None = None,
 ) -> ir.Value:
     """A convolution over the input with zeros between its elements, by the kernel from its other end.
 
@@ -97,17 +116,23 @@ def convolve_transposed(
     """
     kernel = _known(weight)[2:]
     if max(how[0]) > 1 and max(how[2]) == 1:
-        return _in_phases(x, weight, how, groups)
+        return _in_phases(x, weight, how, groups, out_dtype)
     pads: Pads = []
     for axis, (size, stride, padding, dilation, extra) in enumerate(zip(kernel, *how, strict=True), start=2):
         x = _spread(x, axis, stride)
         reach = dilation * (size - 1) - padding
         x = pad_axis(x, axis, (min(reach, 0), min(reach + extra, 0)))
         pads.append((max(reach, 0), max(reach + extra, 0)))
-    return convolve(x, _turned(weight, groups), [1] * len(kernel), pads, how[2], groups)
+    return convolve(x, _turned(weight, groups), [1] * len(kernel), pads, how[2], groups, out_dtype)
 
 
-def _in_phases(x: ir.Value, weight: ir.Value, how: tuple[list[int], list[int], list[int], list[int]], groups: int) -> ir.Value:
+def _in_phases(
+    x: ir.Value,
+    weight: ir.Value,
+    how: tuple[list[int], list[int], list[int], list[int]],
+    groups: int,
+    out_dtype: ir.Type | None,
+) -> ir.Value:
     """Elements ``stride * q + r`` are sums of ``x[q - j] * weight[stride * j + r]``: every ``r`` is a filter of its own.
 
     Results of these filters come side by side, as in a sub-pixel convolution. U-Net, whose kernels are as large as its strides,
@@ -124,7 +149,7 @@ def _in_phases(x: ir.Value, weight: ir.Value, how: tuple[list[int], list[int], l
     apart = permute(split, [0, 1, *(3 + 2 * a for a in axes), *(2 + 2 * a for a in axes)])
     filters = _turned(reshape(apart, (inputs, outputs * prod(strides), *steps)), groups)
     ones = [1] * len(kernel)
-    phases = convolve(x, filters, ones, [(n - 1, n - 1) for n in steps], ones, groups)
+    phases = convolve(x, filters, ones, [(n - 1, n - 1) for n in steps], ones, groups, out_dtype)
     batch, _, *places = info_of(phases).shape
     every = reshape(phases, (batch, groups * outputs, *strides, *places))
     turns = permute(every, [0, 1, *(a for axis in axes for a in (2 + len(kernel) + axis, 2 + axis))])

@@ -20,8 +20,8 @@ from ..dialect.symbolic import Dim, Expr
 
 __all__ = [
     "agreed", "alike", "bitcast", "broadcast", "cast", "concat", "cut", "emit", "emit_check", "expand", "extreme_flag", "full",
-    "in_dtype", "info_of", "integer", "match", "multiply_all", "neutral", "permute", "reshape", "sequence", "slice_axis",
-    "squeeze", "table", "tile", "unsqueeze", "within_largest",
+    "in_dtype", "info_of", "integer", "match", "multiply_all", "neutral", "permute", "plus_bias", "reshape", "sequence",
+    "slice_axis", "squeeze", "table", "tile", "unrounded", "unsqueeze", "within_largest",
 ]  # fmt: skip
 
 
@@ -55,6 +55,16 @@ def extreme_flag(op_class: type[EffectOp], x: ir.Value, **how: Any) -> ir.Value:
 def cast(x: ir.Value, dtype: ir.Type) -> ir.Value:
     """The tensor in another dtype; itself when it has that one."""
     return x if info_of(x).dtype == dtype else emit(ops.AsType, x, dtype=dtype)
+
+
+def unrounded(dtype: ir.Type) -> ir.Type | None:
+    """The ``out_dtype`` of a product of such factors whose sums are rounded later: f32 of narrower floats, else their own."""
+    return ir.F32Type.get() if is_float(dtype) and dtype.width < 32 else None
+
+
+def plus_bias(product: ir.Value, bias: ir.Value, dtype: ir.Type) -> ir.Value:
+    """A product (see :func:`unrounded`) and a bias, rounded once, to ``dtype``."""
+    return cast(emit(ops.Add, product, cast(bias, info_of(product).dtype)), dtype)
 
 
 def bitcast(x: ir.Value, dtype: ir.Type) -> ir.Value:

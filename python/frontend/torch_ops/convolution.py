@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ..convolutions import Pads, convolve, convolve_transposed
-from ..emit import emit, info_of, squeeze, unsqueeze
+from ..emit import info_of, plus_bias, squeeze, unrounded, unsqueeze
 from ..torch_op import TorchOp, handles
 
 
@@ -70,12 +69,12 @@ def _with_bias(
     """The convolution, batched or not, and the bias. With ``extra``, torch's output padding, it is transposed."""
     x, weight, bias = op.tensor(0), op.tensor(1), op.optional(2)
     spatial = len(strides)
-    batched = info_of(x).rank == spatial + 2
-    x = x if batched else unsqueeze(x, 0)
+    batched, dtype = info_of(x).rank == spatial + 2, info_of(x).dtype
+    x, wide = x if batched else unsqueeze(x, 0), None if bias is None else unrounded(dtype)
     if extra is None:
-        result = convolve(x, weight, strides, padding, dilation, groups)
+        result = convolve(x, weight, strides, padding, dilation, groups, wide)
     else:
-        result = convolve_transposed(x, weight, (strides, padding, dilation, extra), groups)
+        result = convolve_transposed(x, weight, (strides, padding, dilation, extra), groups, wide)
     if bias is not None:
-        result = emit(ops.Add, result, unsqueeze(bias, *range(1, spatial + 1)))
+        result = plus_bias(result, unsqueeze(bias, *range(1, spatial + 1)), dtype)
     return result if batched else squeeze(result, 0)

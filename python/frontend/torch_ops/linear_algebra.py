@@ -8,7 +8,7 @@ from ...dialect import ops
 from ...dialect.bindings import ir
 from ..attention import attention_or_product
 from ..einsum import einsum, matmul
-from ..emit import cast, emit, full, info_of, permute, unsqueeze
+from ..emit import cast, emit, full, info_of, permute, plus_bias, unrounded, unsqueeze
 from ..torch_op import TorchOp, handles
 from ..torch_values import op_key
 
@@ -16,11 +16,13 @@ from ..torch_values import op_key
 @handles("aten.linear")
 def _linear(op: TorchOp) -> ir.Value:
     """``x @ w^T + b``: the transpose is an op on the weight alone, so it can be lifted out of inference."""
-    weight, bias = op.tensor(1), op.optional(2)
+    x, weight, bias = op.tensor(0), op.tensor(1), op.optional(2)
     if info_of(weight).rank == 2:
         weight = permute(weight, [1, 0])
-    result = emit(ops.MatMul, op.tensor(0), weight)
-    return result if bias is None else emit(ops.Add, result, bias)
+    if bias is None:
+        return emit(ops.MatMul, x, weight)
+    dtype = info_of(x).dtype
+    return plus_bias(emit(ops.MatMul, x, weight, out_dtype=unrounded(dtype)), bias, dtype)
 
 
 @handles("aten.mm", "aten.mv", "aten.dot", "aten.vdot")
@@ -83,8 +85,11 @@ def _is_read(op: ir.OpView) -> bool:
 def _addmm(op: TorchOp) -> ir.Value:
     """``beta * c + alpha * (a @ b)``; with beta 0 what is in c does not count, not even NaN."""
     beta, alpha = op.number(3, 1), op.number(4, 1)
-    product = _times(emit(ops.MatMul, op.tensor(1), op.tensor(2)), alpha)
-    return product if beta == 0 else emit(ops.Add, product, _times(op.tensor(0), beta))
+    dtype = info_of(op.tensor(1)).dtype
+    product = _times(emit(ops.MatMul, op.tensor(1), op.tensor(2), out_dtype=unrounded(dtype)), alpha)
+    if beta == 0:
+        return cast(product, dtype)
+    return plus_bias(product, _times(cast(op.tensor(0), info_of(product).dtype), beta), dtype)
 
 
 @handles("aten.addbmm")

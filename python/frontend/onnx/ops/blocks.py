@@ -9,7 +9,21 @@ from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
-from ...emit import cast, concat, emit, full, info_of, integer, multiply_all, permute, reshape, slice_axis, unsqueeze
+from ...emit import (
+    cast,
+    concat,
+    emit,
+    full,
+    info_of,
+    integer,
+    multiply_all,
+    permute,
+    plus_bias,
+    reshape,
+    slice_axis,
+    unrounded,
+    unsqueeze,
+)
 from ..node import Node, handles
 
 _DOMAIN = "com.microsoft"
@@ -37,11 +51,13 @@ def _matmul_n_bits(node: Node) -> ir.Value:
         weight = slice_axis(weight, 1, 0, k)
         scale, zero = (emit(ops.Take, p, groups, axis=1) if info_of(p).rank else p for p in (scale, zero))
     wide = slice_axis(emit(ops.Dequantize, weight, scale, zero, axis=1), 1, 0, k)
-    return _with_bias(node, emit(ops.MatMul, node.tensor(0), permute(wide, [1, 0])))
+    out_dtype = unrounded(info_of(node.tensor(0)).dtype) if node.has(5) else None
+    return _with_bias(node, emit(ops.MatMul, node.tensor(0), permute(wide, [1, 0]), out_dtype=out_dtype))
 
 
 def _with_bias(node: Node, product: ir.Value) -> ir.Value:
-    return emit(ops.Add, product, node.tensor(5)) if node.has(5) else product
+    dtype = info_of(node.tensor(0)).dtype
+    return plus_bias(product, node.tensor(5), dtype) if node.has(5) else cast(product, dtype)
 
 
 def _product_of_rounded(node: Node, weight: ir.Value, scale: ir.Value, zero: ir.Value, block: int) -> ir.Value:
@@ -52,8 +68,7 @@ def _product_of_rounded(node: Node, weight: ir.Value, scale: ir.Value, zero: ir.
     lacks = blocks * block - node.attribute("K", 0)
     padded = emit(ops.Pad, x, before=[0] * rank, after=[0] * (rank - 1) + [lacks], value=0.0) if lacks else x
     wide = emit(ops.Dequantize, weight, cast(scale, f32), zero, axis=1)
-    product = emit(ops.MatMul, _rounded(cast(padded, f32), blocks, block), permute(wide, [1, 0]))
-    return cast(product, info_of(x).dtype)
+    return emit(ops.MatMul, _rounded(cast(padded, f32), blocks, block), permute(wide, [1, 0]))
 
 
 def _rounded(rows: ir.Value, blocks: int, block: int) -> ir.Value:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ...convolutions import convolve, convolve_transposed, pad_axis
-from ...emit import emit, info_of, unsqueeze
+from ...emit import info_of, plus_bias, unrounded, unsqueeze
 from ..node import Node, handles
 
 
 @handles("Conv")
 def _conv(node: Node) -> ir.Value:
-    result = convolved(node, node.tensor(0), node.tensor(1))
+    result = convolved(node, node.tensor(0), node.tensor(1), _unrounded(node))
     return _with_bias(node, result, 2)
 
 
-def convolved(node: Node, x: ir.Value, weight: ir.Value) -> ir.Value:
+def _unrounded(node: Node) -> ir.Type | None:
+    """What sums are in, where a bias is added to them."""
+    return unrounded(info_of(node.tensor(0)).dtype) if node.has(2) else None
+
+
+def convolved(node: Node, x: ir.Value, weight: ir.Value, out_dtype: ir.Type | None = None) -> ir.Value:
     """The convolution that a node's attributes describe. Raises RelaxError where its kernel is of no known size."""
     kernel = [d for d in info_of(weight).shape[2:] if isinstance(d, int)]
     spatial = len(kernel)
@@ -24,13 +28,13 @@ def convolved(node: Node, x: ir.Value, weight: ir.Value) -> ir.Value:
         raise RelaxError(f"expected a kernel of one to three dimensions of known size, got {info_of(weight)}")
     strides, dilation = (node.attribute(k, [1] * spatial) for k in ("strides", "dilations"))
     pads = padding(node, kernel, strides, dilation, info_of(x).shape[2:])
-    return convolve(x, weight, strides, pads, dilation, node.attribute("group", 1))
+    return convolve(x, weight, strides, pads, dilation, node.attribute("group", 1), out_dtype)
 
 
 def _with_bias(node: Node, result: ir.Value, index: int) -> ir.Value:
     if not node.has(index):
         return result
-    return emit(ops.Add, result, unsqueeze(node.tensor(index), *range(1, info_of(result).rank - 1)))
+    return plus_bias(result, unsqueeze(node.tensor(index), *range(1, info_of(result).rank - 1)), info_of(node.tensor(0)).dtype)
 
 
 def padding(node: Node, kernel: list[int], strides: list[int], dilation: list[int], sizes: object) -> list[tuple[int, int]]:
@@ -72,7 +76,7 @@ def _conv_transpose(node: Node) -> ir.Value:
     pads = _transposed_padding(node, kernel, strides, dilation, extra)
     # The lesser amount is taken from both ends, the rest cut off, or added, at one.
     groups = node.attribute("group", 1)
-    result = convolve_transposed(x, weight, (strides, [0] * count, dilation, extra), groups)
+    result = convolve_transposed(x, weight, (strides, [0] * count, dilation, extra), groups, _unrounded(node))
     for axis, (before, after) in enumerate(pads, start=2):
         result = pad_axis(result, axis, (-before, -after))
     return _with_bias(node, result, 2)

@@ -8,7 +8,7 @@ from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
 from ...attention import attention_or_product
 from ...einsum import einsum
-from ...emit import cast, emit, full, info_of, permute, squeeze, unsqueeze
+from ...emit import cast, emit, full, info_of, permute, plus_bias, squeeze, unrounded, unsqueeze
 from ..node import Node, handles
 
 
@@ -19,10 +19,10 @@ def _matmul(node: Node) -> ir.Value:
     return attention_or_product(a, b) if is_float(info_of(a).dtype) else integer_product(a, b)
 
 
-def product(a: ir.Value, b: ir.Value) -> ir.Value:
-    """As NumPy's matmul; integers by sums of products."""
+def product(a: ir.Value, b: ir.Value, out_dtype: ir.Type | None = None) -> ir.Value:
+    """As NumPy's matmul, sums of floats rounded to ``out_dtype``; integers by sums of products."""
     if is_float(info_of(a).dtype):
-        return emit(ops.MatMul, a, b)
+        return emit(ops.MatMul, a, b, out_dtype=out_dtype)
     return integer_product(a, b)
 
 
@@ -45,8 +45,11 @@ def _gemm(node: Node) -> ir.Value:
     a = permute(a, [1, 0]) if node.attribute("transA", 0) else a
     b = permute(b, [1, 0]) if node.attribute("transB", 0) else b
     dtype = node.dtype()
-    result = _times(product(a, b), node.attribute("alpha", 1.0))
-    return emit(ops.Add, result, _times(node.tensor(2), node.attribute("beta", 1.0))) if node.has(2) else cast(result, dtype)
+    result = _times(product(a, b, unrounded(dtype) if node.has(2) else None), node.attribute("alpha", 1.0))
+    if not node.has(2):
+        return cast(result, dtype)
+    bias = _times(cast(node.tensor(2), info_of(result).dtype), node.attribute("beta", 1.0))
+    return plus_bias(result, bias, dtype)
 
 
 def _times(x: ir.Value, number: float) -> ir.Value:
