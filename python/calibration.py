@@ -36,6 +36,7 @@ from .dialect.ops import Abs, Conv2D, Dequantize, Full, MatMul, Max, Maximum, Mu
 from .dialect.struct_info import TensorInfo
 from .dialect.traversal import nested_operations
 from .module import Module
+from .weights.arrays import is_torch
 
 __all__ = ["calibrate"]
 
@@ -84,10 +85,12 @@ def calibrate(
 
     Raises:
         RelaxError: there is no such function, no sample, nothing to quantize, or a percentile not in (50, 100]; a sample has
-            other inputs, or makes a value that is not finite; or as :meth:`Executable.prepare` does.
+            other inputs, or makes a value that is not finite; all of them make one without elements; or as
+            :meth:`Executable.prepare` does.
     """
     expect(module, Module, "a relaxir.Module")
     expect_text(function, "the name of a function")
+    expect(percentile, (int, float), "a number as percentile")
     if not 50 < percentile <= 100:
         raise RelaxError(f"expected a percentile in (50, 100], got {percentile}")
     counts = list[int]()
@@ -147,23 +150,32 @@ def _ranges(
     executable = compile(observed)
     if executable.manifest.raw_weights:
         executable.bind(executable.prepare(weights))
-    names, found = [spec.name for spec in executable.entries[function].inputs], list[_Range]()
+    names, found = [spec.name for spec in executable.entries[function].inputs], list[_Range | None]()
     for sample in samples:
         expect(sample, Mapping, "samples that are mappings from names of inputs to arrays")
         if set(sample) != set(names):
             raise RelaxError(f"expected a sample with {', '.join(names)}, got {', '.join(map(str, sample)) or 'none'}")
-        results: Any = executable(*(np.asarray(sample[name]) for name in names), entry=function)
+        arrays = (sample[name] if is_torch(sample[name]) else np.asarray(sample[name]) for name in names)
+        results: Any = executable(*arrays, entry=function)
         values = results if isinstance(results, tuple) else (results,)
         seen = [_range(value, percentile) for value in values]
-        found = [a.joined(b) for a, b in zip(found, seen, strict=True)] if found else seen
+        found = [_joined(a, b) for a, b in zip(found, seen, strict=True)] if found else seen
     if not found:
         raise RelaxError("expected at least one sample, got none")
-    return found
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        raise RelaxError("expected samples of which all that is computed has elements, got empty ones alone")
+    return known
 
 
-def _range(value: np.ndarray[Any, Any], percentile: float) -> _Range:
+def _joined(a: _Range | None, b: _Range | None) -> _Range | None:
+    return b if a is None else a if b is None else a.joined(b)
+
+
+def _range(value: np.ndarray[Any, Any], percentile: float) -> _Range | None:
+    """None of a value without elements, which says nothing."""
     if not value.size:
-        return _Range(0.0, 0.0)
+        return None
     low, high = np.percentile(value, [100 - percentile, percentile]) if percentile < 100 else (value.min(), value.max())
     if not np.isfinite([low, high]).all():
         raise RelaxError(f"expected samples of which all that is computed is finite, got values from {low} to {high}")

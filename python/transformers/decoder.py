@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, cast
 
 import torch
@@ -16,10 +16,11 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from ..dialect.errors import RelaxError
+from .adjusting import adjust, windows_of
 from .cache_name import CACHE
 from .experts import EXPERTS
 
-__all__ = ["FullLayer", "Shapes", "add_cache", "decoder_programs", "layer_shapes", "probe_of"]
+__all__ = ["FullLayer", "Shapes", "add_cache", "decoder_programs", "layer_shapes", "probed"]
 
 #: Heads, and sizes of a key and of a value, of each layer.
 Shapes = list[tuple[int, int, int]]
@@ -71,27 +72,48 @@ def _cache_shapes(model: PreTrainedModel) -> Shapes:
     Raises:
         RelaxError: a layer keeps something else than keys and values, or the model does not run with a cache of these.
     """
-    cache = DynamicCache()
-    with probe_of(model) as probe:
-        try:
-            probe(torch.zeros(1, 2, dtype=torch.int64), use_cache=True, **{CACHE: cache})
-        except IndexError as error:  # a model of states, as Mamba, looks for layers of another kind
-            reason = (str(error) or type(error).__name__).strip().splitlines()[0]
-            kind = type(model).__name__
-            message = (
-                f"expected a model whose layers keep keys and values, got {kind}, which fails with a cache of these: {reason}"
-            )
-            raise RelaxError(message) from error
-    return layer_shapes(cache, model)
+    caches = list[Cache]()
+
+    def call(probe: Any) -> None:
+        caches[:] = [DynamicCache()]
+        probe(torch.zeros(1, 2, dtype=torch.int64), use_cache=True, **{CACHE: caches[0]})
+
+    try:
+        probed(model, call)
+    except IndexError as error:  # a model of states, as Mamba, looks for layers of another kind
+        reason = (str(error) or type(error).__name__).strip().splitlines()[0]
+        kind = type(model).__name__
+        message = f"expected a model whose layers keep keys and values, got {kind}, which fails with a cache of these: {reason}"
+        raise RelaxError(message) from error
+    return layer_shapes(caches[0], model)
+
+
+def probed(model: PreTrainedModel, call: Callable[[Any], Any]) -> None:
+    """Calls the model without memory and contents; once more as one that pads, where it cannot be without.
+
+    Most that have a token for padding look for it in the tokens, which have no contents; others are made with its embedding.
+    """
+    try:
+        with _probe_of(model, None) as probe:
+            call(probe)
+    except IndexError:
+        raise
+    except Exception:
+        pad = getattr(model.config, "pad_token_id", None)
+        if pad is None:
+            raise
+        with _probe_of(model, pad) as probe:
+            call(probe)
 
 
 @contextlib.contextmanager
-def probe_of(model: PreTrainedModel) -> Generator[Any]:
-    """The model again, without memory and contents, for calls inside."""
+def _probe_of(model: PreTrainedModel, pad: int | None) -> Generator[Any]:
     config = copy.deepcopy(model.config)
-    config.pad_token_id = None  # else some look for padding in the tokens
+    config.pad_token_id = pad
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-        yield cast("Any", type(model))._from_config(config, dtype=torch.float32, experts_implementation=EXPERTS).eval()
+        probe = cast("Any", type(model))._from_config(config, dtype=torch.float32, experts_implementation=EXPERTS).eval()
+        adjust(probe)
+        yield probe
 
 
 def layer_shapes(cache: Cache, model: PreTrainedModel) -> Shapes:
@@ -131,6 +153,8 @@ class _Decoder(nn.Module):
         for i, layer in enumerate(self._cache.layers):
             assert isinstance(layer, FullLayer)
             layer.keys, layer.values, layer.past = getattr(self, f"keys_{i}"), getattr(self, f"values_{i}"), past
+        for window in windows_of(self.model):
+            window.past = past
         given: dict[str, Any] = {"position_ids": positions} if self._has_positions else {}
         given |= {"logits_to_keep": keep} if self._keeps else {}
         logits = self.model(tokens, attention_mask=mask, use_cache=True, **{CACHE: self._cache}, **given).logits

@@ -75,7 +75,7 @@ def _processor_size(file: str) -> tuple[int, int] | None:
 
 
 def encoder_program(model: PreTrainedModel, names: tuple[str, ...], length: int, image: tuple[int, int]) -> ExportedProgram:
-    """One entry, for any number of sequences of up to ``length`` tokens, or of images.
+    """One entry, for any number of sequences of up to ``length`` tokens, or of images, or of both.
 
     Args:
         model: from :func:`~.skeleton.skeleton`.
@@ -86,13 +86,24 @@ def encoder_program(model: PreTrainedModel, names: tuple[str, ...], length: int,
     Raises:
         RelaxError: torch.export does not take the model.
     """
-    batch, count = Dim("batch", min=1), Dim("length", min=1, max=expect_count(length, "a number of tokens from 1 on"))
+    count = Dim("length", min=1, max=expect_count(length, "a number of tokens from 1 on"))
     vision: Any = getattr(model.config, "vision_config", model.config)
-    pixels = (2, getattr(vision, "num_channels", 3), *image)
-    example = tuple(torch.zeros(pixels) if n == "pixel_values" else _tokens(n, min(7, length)) for n in names)
-    dynamic = tuple({0: batch} if n == "pixel_values" else {0: batch, 1: count} for n in names)
-    with torch.no_grad():
-        return torch.export.export(_Encoder(model, names), example, dynamic_shapes=(dynamic,))
+    pixels = (getattr(vision, "num_channels", 3), *image)
+
+    def exported(texts: Any, images: Any) -> ExportedProgram:
+        several = 2 if texts is images else 3  # numbers that differ are no coincidence
+        example = tuple(torch.zeros(several, *pixels) if n == "pixel_values" else _tokens(n, min(7, length)) for n in names)
+        dynamic = tuple({0: images} if n == "pixel_values" else {0: texts, 1: count} for n in names)
+        with torch.no_grad():
+            return torch.export.export(_Encoder(model, names), example, dynamic_shapes=(dynamic,))
+
+    batch = Dim("batch", min=1)
+    if len(names) == 1 or "pixel_values" not in names:
+        return exported(batch, batch)
+    try:  # any texts with any images, as CLIP compares them
+        return exported(batch, Dim("images", min=1))
+    except Exception:  # an image of each text's own
+        return exported(batch, batch)
 
 
 def _tokens(name: str, count: int) -> torch.Tensor:

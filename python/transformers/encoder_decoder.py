@@ -14,7 +14,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from ..dialect.errors import RelaxError
 from .cache_name import CACHE
-from .decoder import FullLayer, Shapes, add_cache, layer_shapes, probe_of
+from .decoder import FullLayer, Shapes, add_cache, layer_shapes, probed
 
 __all__ = ["encoder_decoder_programs", "encoder_programs"]
 
@@ -170,11 +170,17 @@ def _source(model: PreTrainedModel, count: int) -> tuple[torch.Tensor, ...]:
 
 def _cache_shapes(model: PreTrainedModel) -> tuple[Shapes, Shapes]:
     """Of the decoder's own cache, and of that of the encoder's results."""
-    both = EncoderDecoderCache(DynamicCache(), DynamicCache())
-    with probe_of(model) as probe:
+    caches = list[EncoderDecoderCache]()
+
+    def call(probe: Any) -> None:
+        caches[:] = [EncoderDecoderCache(DynamicCache(), DynamicCache())]
         start = torch.zeros(2, 2, dtype=torch.int64)
         names = (probe.main_input_name, "attention_mask")
-        probe(**dict(zip(names, _source(model, 2), strict=False)), decoder_input_ids=start, use_cache=True, **{CACHE: both})
+        given = dict(zip(names, _source(model, 2), strict=False))
+        probe(**given, decoder_input_ids=start, use_cache=True, **{CACHE: caches[0]})
+
+    probed(model, call)
+    (both,) = caches
     return layer_shapes(both.self_attention_cache, model), layer_shapes(both.cross_attention_cache, model)
 
 

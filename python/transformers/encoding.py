@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import typing
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+import transformers.modeling_outputs
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.utils.generic import ModelOutput
 
@@ -15,8 +18,8 @@ from .compiled_model import CompiledModel
 
 __all__ = ["CompiledEncoder"]
 
-#: Inputs that may be left out, and what they are then: as in transformers, all tokens count, and are of one kind.
-_DEFAULTS = {"attention_mask": torch.ones_like, "token_type_ids": torch.zeros_like}
+#: Architectures that hide padding where they get no mask; elsewhere all tokens count then.
+_HIDE_PADDING = ("dpr", "flaubert", "xlm")
 
 
 class CompiledEncoder(CompiledModel):
@@ -39,7 +42,8 @@ class CompiledEncoder(CompiledModel):
         super().__init__(config)
         self._executable, self._names = executable, names
         self.main_input_name = original.main_input_name
-        self._output = _output_class(original)
+        self._results = [spec.name for spec in executable.manifest.entries["main"].outputs]
+        self._output = _output_class(original, self._results)
 
     def executable(self) -> Executable:
         """The executable: its report, its threads."""
@@ -61,25 +65,38 @@ class CompiledEncoder(CompiledModel):
         unknown = [n for n in given if n not in self._names and n != "use_cache"]
         if unknown or len(tensors) > len(self._names):
             raise RelaxError(f"expected inputs {', '.join(self._names)}, got {', '.join(unknown) or len(tensors)}")
-        missing = [n for n in self._names if n not in given and n not in _DEFAULTS]
+        missing = [n for n in self._names if n not in given and n not in ("attention_mask", "token_type_ids")]
         if missing:
             raise RelaxError(f"expected inputs {', '.join(self._names)}, got no {missing[0]}")
-        first = given[self._names[0]]
-        found: Any = self._executable(*(given[n] if n in given else _DEFAULTS[n](first) for n in self._names))
-        names = [spec.name for spec in self._executable.manifest.entries["main"].outputs]
-        results = self._output(**dict(zip(names, (found,) if len(names) == 1 else found, strict=True)))
+        found: Any = self._executable(*(_as_exported(n, given.get(n, self._default(n, given))) for n in self._names))
+        results = self._output(**dict(zip(self._results, (found,) if len(self._results) == 1 else found, strict=True)))
         as_dict = self.config.return_dict if return_dict is None else return_dict
         return results if as_dict else results.to_tuple()
 
+    def _default(self, name: str, given: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """An input that is left out: all tokens count, or those that are no padding, and they are of one kind."""
+        tokens, padding = given[self._names[0]], getattr(self.config, "pad_token_id", None)
+        if name != "attention_mask":
+            return torch.zeros_like(tokens)
+        hides = self.config.model_type in _HIDE_PADDING and padding is not None
+        return (tokens != padding).long() if hides else torch.ones_like(tokens)
 
-def _output_class(original: type[PreTrainedModel]) -> Any:
-    """What the model's ``forward`` says that it returns.
+
+def _as_exported(name: str, given: torch.Tensor) -> torch.Tensor:
+    """Tokens, kinds and masks of any integers or booleans, masks of floats, too, as the integers that were exported."""
+    is_whole = not given.is_floating_point() and not given.is_complex()
+    return given.long() if is_whole or (name.endswith("mask") and given.is_floating_point()) else given
+
+
+def _output_class(original: type[PreTrainedModel], names: Sequence[str]) -> Any:
+    """A class of results with these: what the model's ``forward`` says that it returns, or, where that has others, the first.
 
     Raises:
-        RelaxError: it says nothing.
+        RelaxError: there is none.
     """
     hint = typing.get_type_hints(original.forward).get("return")
-    for one in typing.get_args(hint) or (hint,):
-        if isinstance(one, type) and issubclass(one, ModelOutput):
+    places = (sys.modules[original.__module__], transformers.modeling_outputs)
+    for one in (*(typing.get_args(hint) or (hint,)), *(c for place in places for c in vars(place).values())):
+        if isinstance(one, type) and issubclass(one, ModelOutput) and set(names) <= set(one.__annotations__):
             return one
-    raise RelaxError(f"expected a model whose results transformers names, got {original.__name__}")
+    raise RelaxError(f"expected a model whose results transformers names, got {original.__name__} of {', '.join(names)}")

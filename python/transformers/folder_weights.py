@@ -45,7 +45,7 @@ class FolderWeights(DerivedSource):
     """A folder's tensors as a model's weights; a :class:`~relaxir.weights.source.TensorSource`.
 
     transformers renames keys of older checkpoints and joins experts, which are stored one by one, when it loads a folder. The
-    same happens here, a weight at a time. Buffers that no file has come from the model.
+    same happens here, a weight at a time. Buffers that no file has come from the model, and so do positions that it computes.
     """
 
     def __init__(self, stored: TensorSource, model: PreTrainedModel, expected: Mapping[str, ArraySpec], prefix: str):
@@ -64,6 +64,7 @@ class FolderWeights(DerivedSource):
         self._buffers = {prefix + n: b for n, b in model.named_buffers() if b.device.type != "meta"}
         self._found: dict[str, _Found] = {}
         self._targets: dict[str, str] = {}
+        made = list[str]()
         for name in expected:
             plain = name.removeprefix(prefix)
             target = next((t for t in ties.get(plain, (plain,)) if t in found), None)
@@ -71,10 +72,13 @@ class FolderWeights(DerivedSource):
                 self._found[name], self._targets[name] = found[target], target
             elif plain in own:
                 self._found[name] = _Found(plain, None, [plain], [""])
+            elif (computed := _computed(model, plain)) is not None:
+                self._buffers[name] = computed
+                made.append(name)
         if hasattr(type(stored), "serving"):  # isinstance would ask for all properties, such as the identity
             plain = {f.keys[0]: expected[n] for n, f in self._found.items() if f.converter is None}
             self._stored = cast("DecodingSource", stored).serving(plain)
-        self._names = self._all_names()
+        self._names = dict.fromkeys([*made, *self._all_names()])
 
     @property
     def path(self) -> str:
@@ -178,6 +182,13 @@ def _found(stored: Iterable[str], model: PreTrainedModel) -> dict[str, _Found]:
         targets = [] if one.converter is None else one.converter.target_patterns
         found.update({one.target.replace(targets[0], other): one for other in targets[1:]})
     return found
+
+
+def _computed(model: PreTrainedModel, name: str) -> torch.Tensor | None:
+    """A parameter that no file has, as its module computes it: positions by sines, which Marian does not save."""
+    place, _, last = name.rpartition(".")
+    module: Any = dict(model.named_modules()).get(place)
+    return module.create_weight() if last == "weight" and hasattr(module, "create_weight") else None
 
 
 def _tied(model: PreTrainedModel) -> dict[str, list[str]]:

@@ -132,10 +132,26 @@ class CompiledGenerator(CompiledModel, GenerationMixin):
         return generation_config.use_cache
 
 
+#: Architectures that count positions, where nobody gives them, of what the mask shows, and of tokens that are no padding.
+_BY_MASK = ("opt",)
+_BY_PADDING = ("camembert", "data2vec-text", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod")
+
+
 class CompiledForCausalLM(CompiledGenerator):
     """A compiled decoder. ``generate()`` is that of transformers; calls give logits and a cache, as of any model there."""
 
     main_input_name = "input_ids"
+
+    def _positions(self, cache: ExecutableCache, input_ids: torch.Tensor, is_masked: bool) -> torch.Tensor:
+        """Of the next tokens, where nobody gives them: as the architecture counts."""
+        end, kind, padding = cache.used + input_ids.shape[1], self.config.model_type, self.config.pad_token_id
+        if kind in _BY_PADDING and padding is not None:
+            is_token = (input_ids != padding).long()
+            return (is_token.cumsum(1) + cache.used) * is_token + padding
+        if kind in _BY_MASK and is_masked:
+            mask = cache.mask[:, :end].long()
+            return (mask.cumsum(1) * mask - 1)[:, cache.used :]
+        return torch.arange(cache.used, end)[None]
 
     def forward(
         self,
@@ -173,7 +189,7 @@ class CompiledForCausalLM(CompiledGenerator):
         state = cache.begin(executable, rows)
         if attention_mask is not None:
             cache.mask[:, cache.used : end] = attention_mask[:, cache.used : end]
-        positions = torch.arange(cache.used, end)[None] if position_ids is None else position_ids
+        positions = self._positions(cache, input_ids, attention_mask is not None) if position_ids is None else position_ids
         first = count - min(logits_to_keep or count, count)
         logits = executable(
             input_ids,

@@ -13,7 +13,7 @@ import transformers
 from transformers import GenerationConfig, PreTrainedConfig, PreTrainedModel
 
 from ..dialect.checks import expect_count
-from ..dialect.errors import RelaxError
+from ..dialect.errors import RelaxError, warn
 from ..runtime.prepare import ProgressHook
 from ..weights.files import path_text
 from ..weights.folder_files import adapter_hint
@@ -31,6 +31,9 @@ __all__ = ["load"]
 
 #: Tokens of a sequence where nobody says how many, and the model can have as many: a cache of 1 GiB for 8 billion parameters.
 _LENGTH = 2048
+
+#: Parts of models that read other things than tokens, by what these are.
+_OTHER_PARTS = {"images": "vision_config", "sounds": "audio_config"}
 
 #: What keys and values of tokens can be kept in.
 _CACHES = {None: torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -88,6 +91,7 @@ def load(
     cache = _cache(kv_cache, model_class)
     threads = None if threads is None else expect_count(threads, "a number of threads from 1 on")
     expect_count(batch, "a number of sequences from 1 on")
+    _warn_of_less(config, model_class)
     open_tensors(path)  # what is wrong with the files is said before the seconds that compiling takes
     source = FolderExecutables(path, config, model_class, weights, activations, target, device, threads, jobs, progress)
     if model_class.can_generate() and config.is_encoder_decoder:
@@ -173,6 +177,16 @@ def _model_class(config: PreTrainedConfig, path: str) -> type[PreTrainedModel]:
     return found
 
 
+def _warn_of_less(config: PreTrainedConfig, model_class: type[PreTrainedModel]) -> None:
+    """Says what of a model is not there when it is compiled."""
+    asked = [name for name in ("hidden_states", "attentions") if getattr(config, f"output_{name}", False)]
+    if asked:
+        warn(f"{model_class.__name__}: results have no {' and no '.join(asked)}, which config.json asks for")
+    others = [kind for kind, part in _OTHER_PARTS.items() if getattr(config, part, None) is not None]
+    if model_class.can_generate() and not config.is_encoder_decoder and others:
+        warn(f"{model_class.__name__}: what is compiled generates from tokens alone, without {' and '.join(others)}")
+
+
 def _cache(wanted: str | None, model_class: type[PreTrainedModel]) -> torch.dtype:
     """What keys and values are kept in."""
     if not (wanted is None or (isinstance(wanted, str) and wanted in _CACHES)):
@@ -186,6 +200,7 @@ def _length(config: PreTrainedConfig, wanted: int | None, generates: bool) -> in
     """How many tokens a sequence can have."""
     text: Any = config.get_text_config(decoder=True)
     most: int | None = getattr(text, "max_target_positions", None) or getattr(text, "max_position_embeddings", None)
+    most = None if most is not None and most < 1 else most  # XLNet says -1: positions are relative
     if wanted is None:
         return min(_LENGTH, most or _LENGTH) if generates else most or _LENGTH
     expect_count(wanted, "a number of tokens from 1 on as max_length")

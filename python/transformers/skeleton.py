@@ -12,6 +12,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.initialization import no_init_weights
 
+from .adjusting import adjust
 from .experts import EXPERTS
 
 __all__ = ["skeleton"]
@@ -34,6 +35,7 @@ def skeleton(model_class: type[PreTrainedModel], config: PreTrainedConfig, exper
             if one is None:
                 one = nn.Parameter(torch.zeros((), dtype=param.dtype).expand(param.shape), requires_grad=False)
             module._parameters[name] = known[id(param)] = one
+    adjust(model)
     return model.eval()
 
 

@@ -1,0 +1,73 @@
+"""Models of transformers where they write buffers as they run, or take a cache to end with the last token: made exportable."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, cast
+
+import torch
+from torch import nn
+from torch.func import functional_call
+from transformers import PreTrainedModel
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+__all__ = ["Window", "adjust", "windows_of"]
+
+
+class Window:
+    """Which tokens each may look at, as a table that attention reads the rows of its own tokens from.
+
+    GPT-Neo's local attention takes the last rows as long as the keys are, which here are as long as the cache.
+
+    Attributes:
+        past: how many tokens there are before those of a call, a 0-d tensor.
+    """
+
+    def __init__(self, module: nn.Module):
+        self._module = module
+        self.past: Any = 0
+
+    def __getitem__(self, index: tuple[slice, slice, slice, slice]) -> torch.Tensor:
+        """``[..., keys - tokens : keys, :keys]``."""
+        rows, columns = index[2:]
+        table = cast("torch.Tensor", self._module.window)
+        return table[..., : columns.stop].index_select(2, self.past + torch.arange(rows.stop - rows.start))
+
+
+def adjust(model: PreTrainedModel) -> None:
+    """Changes the parts of a model that torch.export, or a cache at its full length, would read other numbers of."""
+    for module in list(model.modules()):
+        kind: object = getattr(module, "rope_type", None)
+        if kind == "longrope":
+            _choose_frequencies(module)
+        if kind in ("dynamic", "longrope"):
+            # The forward of transformers leaves frequencies of "default" as they are. Those of "dynamic" would change for
+            # sequences longer than max_position_embeddings, which are refused.
+            cast("Any", module).rope_type = "default"
+        if getattr(module, "attention_type", None) == "local" and "bias" in module._buffers:
+            module.window = nn.Buffer(module._buffers.pop("bias"), persistent=False)
+            module.bias = cast("Any", Window(module))
+
+
+def windows_of(model: PreTrainedModel) -> Iterator[Window]:
+    """The tables that :func:`adjust` has put there."""
+    for module in model.modules():
+        if isinstance(window := module.__dict__.get("bias"), Window):
+            yield window
+
+
+def _choose_frequencies(rotary: Any) -> None:
+    """Of two sets, the last position of a call chooses one; transformers writes it into a buffer."""
+    most: int = rotary.config.rope_parameters["original_max_position_embeddings"]
+    long, _ = ROPE_INIT_FUNCTIONS["longrope"](rotary.config, rotary.inv_freq.device, seq_len=most + 1)
+    rotary.longer_inv_freq = nn.Buffer(long, persistent=False)
+    own = copy.deepcopy(rotary)
+    own.rope_type = "default"
+
+    def forward(x: torch.Tensor, position_ids: torch.Tensor) -> Any:
+        is_long = position_ids.max() + 1 > most
+        chosen = torch.where(is_long, rotary.longer_inv_freq, rotary.original_inv_freq)
+        return functional_call(own, {"inv_freq": chosen}, (x, position_ids))
+
+    rotary.forward = forward
