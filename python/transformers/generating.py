@@ -135,12 +135,24 @@ class CompiledGenerator(CompiledModel, GenerationMixin):
 #: Architectures that count positions, where nobody gives them, of what the mask shows, and of tokens that are no padding.
 _BY_MASK = ("opt",)
 _BY_PADDING = ("camembert", "data2vec-text", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod")
+#: Architectures whose keys are computed again, with other frequencies, once a sequence is longer than the original length.
+_BEGIN_AGAIN = ("phi3", "phi4_multimodal", "phimoe")
 
 
 class CompiledForCausalLM(CompiledGenerator):
     """A compiled decoder. ``generate()`` is that of transformers; calls give logits and a cache, as of any model there."""
 
     main_input_name = "input_ids"
+
+    def prepare_inputs_for_generation(self, input_ids: torch.Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """What transformers passes to a call; the cache is empty again where keys have other frequencies from now on."""
+        cache, most = kwargs.get(CACHE), getattr(self.config, "original_max_position_embeddings", None)
+        changes = cache is not None and most is not None and self.config.model_type in _BEGIN_AGAIN
+        if changes and cache.used <= most < input_ids.shape[1]:
+            cache.reset()
+            args, kwargs["next_sequence_length"] = (), None
+        found: dict[str, Any] = super().prepare_inputs_for_generation(input_ids, *args, **kwargs)
+        return found
 
     def _positions(self, cache: ExecutableCache, input_ids: torch.Tensor, is_masked: bool) -> torch.Tensor:
         """Of the next tokens, where nobody gives them: as the architecture counts."""

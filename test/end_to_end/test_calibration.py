@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import torch
 
 import relaxir as rx
 
@@ -61,6 +62,14 @@ def test_scales_are_of_all_samples() -> None:
     assert 50 in numbers
 
 
+def test_samples_of_torch_and_samples_without_elements() -> None:
+    """What is empty says nothing beside others; a tensor may want a gradient."""
+    module, expected = network(), str(rx.calibrate(network(), SAMPLES, WEIGHTS))
+    empty = {"x": SAMPLES[0]["x"][:0]}
+    tensors = [{"x": torch.from_numpy(sample["x"]).requires_grad_()} for sample in SAMPLES]
+    assert str(rx.calibrate(module, [empty, *tensors, empty], WEIGHTS)) == expected
+
+
 def test_refusals() -> None:
     module, empty = network(), rx.Builder()
     with empty.function("main"):
@@ -69,6 +78,9 @@ def test_refusals() -> None:
         ("expected at least one sample, got none", (module, [], WEIGHTS), {}),
         ("expected a sample with x, got y", (module, [{"y": 1}], WEIGHTS), {}),
         ("expected a percentile in \\(50, 100\\], got 0", (module, SAMPLES, WEIGHTS), {"percentile": 0}),
+        ("expected a number as percentile, got str", (module, SAMPLES, WEIGHTS), {"percentile": "99"}),
+        ("has elements, got empty ones alone", (module, [{"x": SAMPLES[0]["x"][:0]}], WEIGHTS), {}),
+        ("expected dtype f32, got bf16", (module, [{"x": torch.from_numpy(SAMPLES[0]["x"]).bfloat16()}], WEIGHTS), {}),
         ("expected convolutions or products of f32 with weights in @main, got none", (empty.build(), SAMPLES), {}),
         ("is finite, got values from", (module, [{"x": SAMPLES[0]["x"] * np.inf}], WEIGHTS), {}),
         ("expected one of the functions @main, got @other", (module, SAMPLES, WEIGHTS), {"function": "other"}),
