@@ -45,8 +45,10 @@ def adjust(model: PreTrainedModel) -> None:
             # The forward of transformers leaves frequencies of "default" as they are. Those of "dynamic" would change for
             # sequences longer than max_position_embeddings, which are refused.
             cast("Any", module).rope_type = "default"
-        if getattr(module, "attention_type", None) == "local" and "bias" in module._buffers:
-            module.window = nn.Buffer(module._buffers.pop("bias"), persistent=False)
+        table = module._buffers.get("bias")
+        if getattr(module, "attention_type", None) == "local" and table is not None:
+            del module._buffers["bias"]
+            module.window = nn.Buffer(table, persistent=False)
             module.bias = cast("Any", Window(module))
 
 

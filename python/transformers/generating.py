@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from transformers import GenerationConfig, GenerationMixin, PreTrainedConfig
@@ -146,13 +146,12 @@ class CompiledForCausalLM(CompiledGenerator):
 
     def prepare_inputs_for_generation(self, input_ids: torch.Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """What transformers passes to a call; the cache is empty again where keys have other frequencies from now on."""
-        cache, most = kwargs.get(CACHE), getattr(self.config, "original_max_position_embeddings", None)
-        changes = cache is not None and most is not None and self.config.model_type in _BEGIN_AGAIN
-        if changes and cache.used <= most < input_ids.shape[1]:
+        cache, config = kwargs.get(CACHE), self.config
+        most: int = getattr(config, "original_max_position_embeddings", 0) if config.model_type in _BEGIN_AGAIN else 0
+        if isinstance(cache, ExecutableCache) and cache.used <= most < input_ids.shape[1] and most:
             cache.reset()
             args, kwargs["next_sequence_length"] = (), None
-        found: dict[str, Any] = super().prepare_inputs_for_generation(input_ids, *args, **kwargs)
-        return found
+        return cast("Any", super()).prepare_inputs_for_generation(input_ids, *args, **kwargs)
 
     def _positions(self, cache: ExecutableCache, input_ids: torch.Tensor, is_masked: bool) -> torch.Tensor:
         """Of the next tokens, where nobody gives them: as the architecture counts."""
