@@ -21,7 +21,7 @@ from .cli_output import add_output_options, set_up_logging, tell
 from .cli_target import add_target
 from .models import is_artifact, load_module
 from .sizes import byte_count, count
-from .standard_streams import open_standard_streams
+from .standard_streams import flushed, open_standard_streams
 
 __all__ = ["main", "run"]
 
@@ -41,7 +41,7 @@ def main() -> None:
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `relaxir info ... | head` ends quietly
     open_standard_streams()
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(flushed(run(sys.argv[1:])))
 
 
 def run(argv: Sequence[str]) -> int:

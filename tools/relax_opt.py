@@ -18,7 +18,7 @@ from . import pipelines
 from .diagnostics import Printer, Sink, SourceText, diagnostics_to, of_error
 from .options import Options, help_text, parse, plugin_names
 from .pass_plugins import load_plugins
-from .standard_streams import open_standard_streams
+from .standard_streams import flushed, open_standard_streams
 from .verify_diagnostics import DiagnosticVerifier
 
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:
         code = 130
-    sys.stdout.flush()
+    except OSError as error:  # of standard output: files' are RelaxErrors
+        print(f"relax-opt: error: {error}", file=sys.stderr)
+        code = 1
+    code = flushed(code, "relax-opt: ")
     sys.stderr.flush()
     os._exit(code)  # tearing down the interpreter and MLIR takes 20 ms and changes nothing
 

@@ -7,7 +7,7 @@ import os
 import sys
 from io import RawIOBase, TextIOWrapper
 
-__all__ = ["open_standard_streams"]
+__all__ = ["flushed", "open_standard_streams"]
 
 _NAMES = ("stdin", "stdout", "stderr")
 
@@ -36,3 +36,15 @@ def open_standard_streams() -> None:
             setattr(sys, name, stream)
         if stream.errors == "strict":
             stream.reconfigure(errors="surrogateescape")
+
+
+def flushed(code: int, tool: str = "") -> int:
+    """The exit code of a tool that ends with this one: 1 where the last of its output cannot be written, as on a full disk."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter tries again when it ends, and exits with 120
+        if not code:
+            print(f"{tool}error: {error}", file=sys.stderr)
+        return code or 1
+    return code

@@ -384,14 +384,30 @@ def test_results_cannot_be_written(relaxir: Cli):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_full_disk_is_one_line(relaxir: Cli):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("arguments", "tool"),
+    [
+        (["cli", "info", "model.relax"], ""),
+        (["relax_opt", "good.mlir"], "relax-opt: "),
+        (["relax_opt", "--help"], "relax-opt: "),
+    ],
+)
+def test_full_disk_is_one_line(relaxir: Cli, arguments: list[str], tool: str, unbuffered: str):
     """The process's own stdout is full: nothing can be printed, and no traceback is."""
+    Path("good.mlir").write_text("func.func private @f()")
+    module, *rest = arguments
+    program = f"import sys; from relaxir.tools.{module} import main; sys.argv = {['tool', *rest]}; main()"
     with open("/dev/full", "w") as full:
         result = subprocess.run(
-            [sys.executable, "-m", "relaxir.tools.cli", "info", "model.relax"], stdout=full, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", program],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
     assert result.returncode == 1
-    assert result.stderr == "error: [Errno 28] No space left on device\n"
+    assert result.stderr == f"{tool}error: [Errno 28] No space left on device\n"
 
 
 def test_full_disk_while_writing_results(relaxir: Cli, monkeypatch: pytest.MonkeyPatch):
