@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..dialect.bindings import ir
+from .marks import TILE_ACCESS
 
 __all__ = [
     "MEMORY_OPERANDS",
@@ -15,8 +16,10 @@ __all__ = [
     "any_zero",
     "element_bytes_of",
     "extent_of",
+    "is_access",
     "judged",
     "lanes_of",
+    "memory_of",
     "ranges_of",
     "source_extent",
 ]
@@ -116,8 +119,41 @@ def judged(code: AccessCode, ranges: Sequence[Range]) -> tuple[ir.Value, ir.Valu
     return inside, index, size
 
 
+def is_access(op: ir.Operation) -> bool:
+    """Whether an operation reads or writes a buffer's elements."""
+    return op.name in MEMORY_OPERANDS or TILE_ACCESS in op.attributes
+
+
+def memory_of(op: ir.Operation) -> ir.Value:
+    """The buffer of an access."""
+    return op.operands[MEMORY_OPERANDS[op.name]] if op.name in MEMORY_OPERANDS else _address(op)[0]
+
+
+def _address(op: ir.Operation) -> tuple[ir.Value, ir.Value]:
+    """The buffer of an access of a tile register, and how many bytes behind its beginning the access is.
+
+    Its pointer is ``inttoptr (index_cast (begin + bytes))``.
+    """
+    place = op.operands[1].owner.operands[0].owner.operands[0].owner
+    begin, bytes_ = place.operands
+    return begin.owner.operands[0], bytes_
+
+
+def _tile_range(code: AccessCode, op: ir.Operation) -> Range:
+    """From the first row's first element to the last row's last one."""
+    memory, bytes_ = _address(op)
+    rows, width = ir.DenseI64ArrayAttr(op.attributes[TILE_ACCESS])
+    stride = code.op("arith.index_cast", [op.operands[2]], code.index)
+    last = code.add(code.add(bytes_, code.mul(stride, code.number(rows - 1))), code.number(width - 1))
+    size = code.number(element_bytes_of(ir.MemRefType(memory.type).element_type))
+    least, largest = (code.op("arith.floordivsi", [value, size], code.index) for value in (bytes_, last))
+    return Range(least, largest, code.dim(memory, 0))
+
+
 def ranges_of(code: AccessCode, op: ir.Operation) -> list[Range]:
     """The indices of an access, by dimension; of one under a mask the active lanes count."""
+    if op.name not in MEMORY_OPERANDS:
+        return [_tile_range(code, op)]
     at = MEMORY_OPERANDS[op.name]
     memory = op.operands[at]
     rank = ir.MemRefType(memory.type).rank

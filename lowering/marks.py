@@ -48,6 +48,7 @@ __all__ = [
     "SORT",
     "STACK",
     "TARGET",
+    "TILE_ACCESS",
     "TRANSFER",
     "TRUSTED",
     "VANISHING",
@@ -155,6 +156,10 @@ LAYOUT = "relax.layout"
 #: are told, its rows are multiples of.
 #: Written by cpu/product_sizes; read by cpu/kernels/contraction/shape.
 MULTIPLES = "relax.multiples"
+
+#: On a call of an intrinsic that reads or writes a tile register, two integers: its rows, and the bytes of a row.
+#: Written by cpu/kernels/contraction/tile_registers; read by access_ranges.
+TILE_ACCESS = "relax.tile_access"
 
 #: On a contraction of quantized integers, who its inputs are and how the weight is packed: linalg/quantize says so, and
 #: fusion/weight_prologue again, when several inputs take the place of one.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..dialect.errors import RelaxError
 from ..dialect.weight_layouts import WeightLayouts
+from .tile_permission import TILE_FEATURES, may_use_tiles
 
 __all__ = ["TARGETS", "Dot", "Target"]
 
@@ -55,10 +56,15 @@ class Target:
     @staticmethod
     @functools.cache
     def host() -> Target:
-        """The processor this runs on, as LLVM sees it: asked once, as 150 features take 0.5 ms."""
+        """The processor this runs on, as LLVM sees it: asked once, as 150 features take 0.5 ms.
+
+        Of tile registers the process is given the use; where Linux refuses that, they count as not there.
+        """
         import llvmlite.binding as llvm
 
         triple, features = llvm.get_process_triple(), llvm.get_host_cpu_features()
+        if any(features.get(name) for name in TILE_FEATURES) and not may_use_tiles():
+            features.update(dict.fromkeys(TILE_FEATURES & features.keys(), False))
         has = {name for name, there in features.items() if there}
         registers = next(r for r in _REGISTERS if r.architecture == _architecture(triple) and has.issuperset(r.needs))
         return registers.target(triple, llvm.get_host_cpu_name(), features.flatten())
@@ -123,6 +129,11 @@ class Target:
         if not bits.isdecimal():
             return {self.vector_bits // 8: dot}
         return {b // 8: replace(dot, name=f"{name}.{b}") for b in (512, 256, 128) if b <= self.vector_bits}
+
+    def multiplies_tiles(self, instruction: str) -> bool:
+        """Whether tile registers have that instruction, by LLVM's name."""
+        kind = "amx-bf16" if instruction.endswith("bf16ps") else "amx-int8"
+        return self.vector_bits == 512 and self.has("amx-tile") and self.has(kind)
 
     @property
     def masks_bytes(self) -> bool:
@@ -264,7 +275,7 @@ TARGETS = {
     "znver3": _Processor(_AVX2, f"{_V3},+vaes,+vpclmulqdq", _X86_LINUX),
     "znver4": _Processor(_AVX512, _ZEN4, _X86_LINUX),
     "znver5": _Processor(_AVX512, f"{_ZEN4},+avxvnni", _X86_LINUX),
-    "sapphirerapids": _Processor(_AVX512, f"{_ZEN4},+avxvnni,+avx512fp16", _X86_LINUX),
+    "sapphirerapids": _Processor(_AVX512, f"{_ZEN4},+avxvnni,+avx512fp16,+amx-tile,+amx-bf16,+amx-int8", _X86_LINUX),
     "aarch64": _Processor(_NEON, "+neon", _ARM_LINUX),
     "neoverse-n1": _Processor(_NEON, "+neon,+fullfp16,+dotprod", _ARM_LINUX),
     "neoverse-v1": _Processor(_NEON, "+neon,+fullfp16,+dotprod,+bf16,+i8mm", _ARM_LINUX),

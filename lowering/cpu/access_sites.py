@@ -17,7 +17,8 @@ class AccessSites:
     what: str = ""
 
     def access(self, op: ir.Operation, memory: ir.Value) -> int:
-        return self.number(f"{_place(op.location)}{self.what}: {op.name} of {memory.type}")
+        name = ir.StringAttr(op.attributes["intrin"]).value if op.name == "llvm.call_intrinsic" else op.name
+        return self.number(f"{_place(op.location)}{self.what}: {name} of {memory.type}")
 
     def number(self, text: str) -> int:
         return self.numbers.setdefault(text, len(self.numbers))

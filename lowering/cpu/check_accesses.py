@@ -27,13 +27,14 @@ from ...dialect.call_graph import callee_of, calls_in
 from ...dialect.functions import body_of, functions, name_of, terminator, update_type
 from ...dialect.traversal import nested_operations
 from ..access_ranges import (
-    MEMORY_OPERANDS,
     AccessCode,
     Range,
     any_zero,
     element_bytes_of,
     extent_of,
+    is_access,
     judged,
+    memory_of,
     ranges_of,
     source_extent,
 )
@@ -179,8 +180,8 @@ def _own_faults(function: func.FuncOp) -> ir.Value:
 def _check_body(function: func.FuncOp, faults: ir.Value, sites: AccessSites, leaves: bool) -> None:
     own, good = [faults], dict[ir.Value, ir.Value]()
     for op in [o.operation for o in nested_operations(function.operation)]:
-        if op.name in MEMORY_OPERANDS:
-            memory = op.operands[MEMORY_OPERANDS[op.name]]
+        if is_access(op):
+            memory = memory_of(op)
             if memory not in own:
                 _check_access(op, _goodness(memory, good), faults, sites)
         elif op.name in _VIEWS:
@@ -222,7 +223,7 @@ def _goodness(memory: ir.Value, good: Mapping[ir.Value, ir.Value]) -> ir.Value |
 
 def _check_access(op: ir.Operation, good: ir.Value | None, faults: ir.Value, sites: AccessSites) -> None:
     """Puts an access under the condition that it is inside, and in views that are."""
-    code, site = AccessCode(), sites.access(op, op.operands[MEMORY_OPERANDS[op.name]])
+    code, site = AccessCode(), sites.access(op, memory_of(op))
     types = [r.type for r in op.results]
     with ir.InsertionPoint(op), op.location:
         inside, index, size = judged(code, ranges_of(code, op))

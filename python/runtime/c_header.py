@@ -6,6 +6,7 @@ from ..dialect.extern_functions import library_text
 from ..lowering.collective_call import ELEMENTS
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import EntrySpec
+from ..lowering.tile_permission import TILE_FEATURES
 
 __all__ = ["c_header"]
 
@@ -27,6 +28,13 @@ _ABI = """\
  * State is read and updated in place; the caller gives it its first value. The functions keep nothing themselves and may run in
  * several threads at once, with a state each. Prepared weights come from
  * relaxir's `prepare` (a safetensors file whose metadata key relaxir.fingerprint must be the one below).
+ */
+"""
+
+#: Of code for processors that have tile registers.
+_TILES = """\
+/* This code may use tile registers (AMX), which Linux gives a process that asks: the shared library does when it is loaded. A
+ * program that links the object files itself calls syscall(SYS_arch_prctl, 0x1023, 18) once, before the first entry.
  */
 """
 
@@ -73,6 +81,8 @@ def c_header(manifest: Manifest) -> str:
     ]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     more = ""
+    if any(f"+{name}" in manifest.target.features.split(",") for name in TILE_FEATURES):
+        lines.append(_TILES)
     if manifest.ranks > 1:
         lines.append(_RANKS.format(types=", ".join(f"{i} {name}" for i, name in enumerate(ELEMENTS))))
         more = ", const struct relaxir_ranks *ranks"

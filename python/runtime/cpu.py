@@ -13,6 +13,7 @@ from ..dialect.errors import RelaxError
 from ..lowering.archive import MAGIC, members
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import TargetSpec
+from ..lowering.tile_permission import TILE_FEATURES, may_use_tiles
 from ..weights.files import write_file
 from . import threads
 from .backend import Runtime
@@ -27,6 +28,13 @@ ARCHIVE = "module.a"
 OBJECT = "module.o"
 
 _LINK_SECONDS = 300
+_TILES = "tiles.c"
+# A program that loads the library is given tile registers as Python is (`lowering/tile_permission.py`).
+_ASKS_FOR_TILES = """\
+#include <unistd.h>
+#include <sys/syscall.h>
+__attribute__((constructor)) static void ask_for_tiles(void) { syscall(SYS_arch_prctl, 0x1023, 18L); }
+"""
 
 
 class CpuRuntime(Runtime):
@@ -70,6 +78,11 @@ class CpuRuntime(Runtime):
 def check_target(target: TargetSpec, what: str) -> None:
     """Compares with the processor this runs on. Raises RelaxError when its code cannot run here."""
     needed = [f[1:] for f in target.features.split(",") if f.startswith("+")]
+    if not TILE_FEATURES.isdisjoint(needed) and not may_use_tiles():
+        raise RelaxError(
+            f"{what}: expected a processor and a system that give this process tile registers (AMX), got code for {target.cpu} "
+            "that may use them: compile it again on this machine"
+        )
     if _platform(target.triple) == _platform(here_by_kernel()) and not lacking(needed):
         return  # what runs an artifact needs no LLVM
     llvm = llvm_binding()
@@ -98,11 +111,12 @@ def _c_compiler() -> str | None:
 
 
 def _link(compiler: str, folder: str, objects: Mapping[str, bytes]) -> None:
-    command = [compiler, "-shared", "-o", os.path.join(os.path.abspath(folder), SHARED), *objects, "-lm"]
+    sources = {_TILES: _ASKS_FOR_TILES.encode()} if may_use_tiles() else {}
+    command = [compiler, "-shared", "-fPIC", "-o", os.path.join(os.path.abspath(folder), SHARED), *objects, *sources, "-lm"]
     try:
         with tempfile.TemporaryDirectory(prefix="relaxir-") as place:
-            for name, code in objects.items():
-                write_file(place, name, code)
+            for name, content in {**objects, **sources}.items():
+                write_file(place, name, content)
             subprocess.run(command, cwd=place, check=True, capture_output=True, text=True, timeout=_LINK_SECONDS)
     except subprocess.CalledProcessError as error:
         raise RelaxError(f"cannot link with '{compiler} -shared': {error.stderr.strip()[-2000:]}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 
 import ml_dtypes
 import numpy as np
@@ -141,3 +142,59 @@ def test_numbers_are_scaled_and_rounded_once(lanes: int) -> None:
         np.testing.assert_array_equal(run(instruction, "float", lanes, x, n), want)
     x[:2], n[1] = np.nan, np.nan
     assert np.isnan(run(instruction, "float", lanes, x, n)[:2]).all()
+
+
+SIGNS = ("ss", "su", "us", "uu")
+#: Those that have the instruction, if they do: both are the same then.
+TILES = [emulated, str] if Target.host().multiplies_tiles("llvm.x86.tdpbssd") else [emulated]
+TILES_OF_BF16 = [emulated, str] if Target.host().multiplies_tiles("llvm.x86.tdpbf16ps") else [emulated]
+
+
+def run_tiles(instruction: str, edit: Callable[[str], str], c: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Executes one instruction on tile registers that hold matrices: what the first of them holds then."""
+    shapes = [(v.shape[0], v.shape[1] * v.itemsize) for v in (c, a, b)]
+    configuration = bytearray(64)
+    configuration[0] = 1
+    for i, (rows, size) in enumerate(shapes):
+        configuration[16 + 2 * i : 18 + 2 * i], configuration[48 + i] = size.to_bytes(2, "little"), rows
+    lines = [f"%a{i} = getelementptr ptr, ptr %tensors, i64 {i}" for i in range(5)]
+    lines += [f"%p{i} = load ptr, ptr %a{i}" for i in range(5)]
+    lines.append("call void @llvm.x86.ldtilecfg(ptr %p0)")
+    lines += [f"call void @llvm.x86.tileloadd64(i8 {i}, ptr %p{i + 1}, i64 {size})" for i, (_, size) in enumerate(shapes)]
+    lines.append(f"call void @llvm.x86.{instruction}(i8 0, i8 1, i8 2)")
+    lines.append(f"call void @llvm.x86.tilestored64(i8 0, ptr %p4, i64 {shapes[0][1]})")
+    body = "\n".join([*lines, "call void @llvm.x86.tilerelease()", "ret i64 0"])
+    text = f"define i64 @f(ptr %tensors, ptr %symbols, ptr %arena, i64 %bytes) {{\n{body}\n}}\n"
+    function = Library.from_object(object_code(edit(text), Target.host()).archive(), ["f"]).function("f")
+    out, given = np.zeros_like(c), np.frombuffer(bytes(configuration), np.uint8)
+    tensors = (ctypes.c_void_p * 5)(*(v.ctypes.data for v in (given, c, a, b, out)))
+    assert function(tensors, None, None, 0) == 0
+    return out
+
+
+@pytest.mark.parametrize("edit", TILES)
+@pytest.mark.parametrize("signs", SIGNS)
+@pytest.mark.parametrize(("rows", "words", "columns"), [(16, 16, 16), (5, 3, 16), (1, 16, 7)])
+def test_tiles_of_bytes(edit: Callable[[str], str], signs: str, rows: int, words: int, columns: int) -> None:
+    rng = np.random.default_rng(rows)
+    c = rng.integers(-(2**31), 2**31, (rows, columns)).astype(np.int32)
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((rows, 4 * words), (words, 4 * columns)))
+    x, y = ((v.view(np.uint8) if s == "u" else v).astype(np.int64) for v, s in zip((a, b), signs, strict=True))
+    matrix = y.reshape(words, columns, 4).transpose(0, 2, 1).reshape(4 * words, columns)
+    np.testing.assert_array_equal(run_tiles(f"tdpb{signs}d", edit, c, a, b), (c + x @ matrix).astype(np.int32))
+
+
+@pytest.mark.parametrize("edit", TILES_OF_BF16)
+@pytest.mark.parametrize("scale", [1.0, 1e-19, 2.0**-126])
+@pytest.mark.parametrize(("rows", "words"), [(16, 16), (3, 5)])
+def test_tiles_of_bf16(edit: Callable[[str], str], scale: float, rows: int, words: int) -> None:
+    """Even and odd elements are summed apart, then added, then to the sum; each step rounds once."""
+    rng = np.random.default_rng(words)
+    c = (rng.standard_normal((rows, 16)) * scale**2).astype(np.float32)
+    a, b = ((rng.standard_normal(s) * scale).astype(ml_dtypes.bfloat16) for s in ((rows, 2 * words), (words, 32)))
+    x, y = (normal(v.astype(np.float32)) for v in (a, b))
+    halves = [np.zeros((rows, 16), np.float32) for _ in range(2)]
+    for k in range(words):
+        halves = [fused(x[:, 2 * k + i, None], y[k, i::2], half) for i, half in enumerate(halves)]
+    want = normal(normal(c) + normal(halves[0] + halves[1]))
+    np.testing.assert_array_equal(run_tiles("tdpbf16ps", edit, c, a, b), want)

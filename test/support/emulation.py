@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import relaxir as rx
 from relaxir.lowering.target import Target
 from relaxir.runtime.executable import Executable
+from support.emulated_tiles import with_emulated_tiles
 from support.stages import executable_of, llvm_text, lowered, target_named
 
 __all__ = ["compile_for", "emulated", "generated", "runs_natively"]
@@ -40,6 +41,7 @@ def generated(module: rx.Module, name: str, passes: str | None = None) -> str:
 def emulated(text: str) -> str:
     """LLVM IR text without instructions that only some processors have. Raises AssertionError at an unknown intrinsic."""
     needed: dict[str, str] = {}
+    text = with_emulated_tiles(text)
     for pattern, make in _INSTRUCTIONS:
 
         def replaced(match: re.Match[str], make: Callable[[re.Match[str]], _Call] = make) -> str:

@@ -99,12 +99,39 @@ class OperationBuilder:
 
     def intrinsic(self, name: str, operands: Sequence[ir.Value], result: ir.Type) -> ir.Value:
         """A call of one of LLVM's intrinsics for a target."""
-        attributes = {
+        return self.op("llvm.call_intrinsic", operands, result, self._of_intrinsic(name, operands))
+
+    def intrinsic_effect(
+        self, name: str, operands: Sequence[ir.Value], attributes: Mapping[str, ir.Attribute] | None = None
+    ) -> ir.Operation:
+        """A call of one without a result."""
+        every = self._of_intrinsic(name, operands) | dict(attributes or {})
+        return self._create("llvm.call_intrinsic", operands, [], every, 0, self._point)
+
+    def _of_intrinsic(self, name: str, operands: Sequence[ir.Value]) -> dict[str, ir.Attribute]:
+        return {
             "intrin": ir.StringAttr.get(name, self.context),
             "op_bundle_sizes": ir.DenseI32ArrayAttr.get([], self.context),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0], self.context),
         }
-        return self.op("llvm.call_intrinsic", operands, result, attributes)
+
+    def address(self, memory: ir.Value, bytes_: ir.Value | None = None) -> ir.Value:
+        """Where a buffer begins, or so many bytes behind that, as a pointer of LLVM's."""
+        place = self.op("memref.extract_aligned_pointer_as_index", [memory], self.index)
+        if bytes_ is not None:
+            place = self.op("arith.addi", [place, bytes_], self.index)
+        word = self.op("arith.index_cast", [place], self._i64)
+        return self.op("llvm.inttoptr", [word], ir.Type.parse("!llvm.ptr", self.context))
+
+    def words_on_stack(self, values: Sequence[int]) -> ir.Value:
+        """A pointer to constant words of 32 bits, 64 bytes or more, where :meth:`scratch` is."""
+        memory, vector = self.scratch(len(values), self.i32), self.lane_constant(values, self.i32)
+        saved, self._point = self._point, self._stack_point
+        zero = self.op("arith.constant", [], self.index, {"value": ir.IntegerAttr.get(self.index, 0)})  # all others are behind
+        self.effect("vector.store", [vector, memory, zero])
+        pointer = self.address(memory)
+        self._point = saved
+        return pointer
 
     def compare(self, predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
         """``arith.cmpi`` of two scalars or vectors of integers."""

@@ -63,6 +63,11 @@ class ByteSums:
             carried[:count] = [em.add(a, b) for a, b in zip(carried[:count], more, strict=True)]
         return carried[:count]
 
+    def finished(self, place: TilePlace, start: Sequence[ir.Value], products: Sequence[ir.Value]) -> list[ir.Value]:
+        """The sums of all products, which are there, and of what they start from."""
+        del place
+        return [self.emitter.add(a, b) for a, b in zip(start, products, strict=True)]
+
     def _outer(
         self, dims: Sequence[int], rows: Sequence[Point], place: TilePlace, carried: Sequence[ir.Value], count: int
     ) -> list[ir.Value]:

@@ -6,7 +6,8 @@ from .....dialect.errors import RelaxError
 from .....dialect.packed_layout import NIBBLES
 from ....target import Target
 from .contraction_plan import BLOCKS, COLUMNS, PARTS, ROWS, Blocks, ContractionPlan, Parts, Staging, batch_loop, shared_loop
-from .plan import can_fold, can_stage, needed_instruction
+from .matrix_shape import TILE_ROWS, TILE_WORDS
+from .plan import can_fold, can_multiply_tiles, can_stage, needed_instruction
 from .shape import ContractionShape
 from .tuning import tuning_of
 
@@ -37,6 +38,7 @@ class _Check:
         if self.plan.parts is not None:
             self._parts(self.plan.parts)
         self._copied_left()
+        self._matrix()
         self._joined()
         self._threads()
 
@@ -146,6 +148,21 @@ class _Check:
         plan, shape = self.plan, self.shape
         fits = (shape.has_rows or bool(shape.shared)) and plan.stage is None and plan.blocks is None
         _expect(fits, "no parts", f"parts={parts}")
+
+    def _matrix(self) -> None:
+        plan, shape, matrix = self.plan, self.shape, self.plan.matrix
+        if matrix is None:
+            return
+        fits = can_multiply_tiles(shape, self.target, plan.tile) and plan.sums in ("dot", "bytes", "integers")
+        fits = fits and plan.stage is None and plan.blocks is None
+        _expect(fits, "no matrix, as tile registers multiply no such factors", f"matrix={matrix}")
+        assert shape.matrix is not None
+        fits = matrix.words <= TILE_WORDS and shape.matrix.words % matrix.words == 0 and matrix.rows <= 2 * TILE_ROWS
+        fits = fits and (matrix.least <= plan.tile.rows + 1 or matrix.least == matrix.line)
+        _expect(fits, "tiles of whole registers and steps", f"matrix={matrix}")
+        fits = shape.rows is not None and shape.rows % matrix.line == 0 if matrix.line else not shape.matrix.line
+        fits = fits and (not matrix.line or (matrix.rows == 2 * matrix.line and shape.matrix.line % matrix.line == 0))
+        _expect(fits, "registers inside of lines", f"matrix={matrix}")
 
     def _joined(self) -> None:
         plan, shape = self.plan, self.shape

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from ....plan_text import one_of, positive, positives, print_fields, read_fields
+from .matrix_shape import TILE_ROWS
 
 __all__ = [
     "BLOCKS",
@@ -19,6 +20,7 @@ __all__ = [
     "Blocks",
     "ContractionPlan",
     "Fetch",
+    "MatrixTile",
     "Parts",
     "RegisterTile",
     "Staging",
@@ -55,6 +57,33 @@ class RegisterTile:
 
     def __str__(self) -> str:
         return f"{self.rows}x{self.vectors}x{self.lanes}"
+
+
+@dataclass(frozen=True)
+class MatrixTile:
+    """Rows whose products are summed in tile registers, all columns of a panel at once.
+
+    Attributes:
+        rows: of a tile at most, two registers.
+        words: steps of k that an instruction takes, in words of 32 bits.
+        least: tiles of fewer rows, which are what others leave, sum in vectors.
+        line: rows of a register, where only so many, from a multiple of them on, begin the same distance apart, as those of an
+            image's line do; 0: any.
+    """
+
+    rows: int
+    words: int
+    least: int
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.words}:{self.least}" + (f":{self.line}" if self.line else "")
+
+    def registers(self, rows: int) -> tuple[int, ...]:
+        """How many rows each register has of so many."""
+        if self.line:
+            return (self.line,) * (rows // self.line)
+        return (rows,) if rows <= TILE_ROWS else ((rows + 1) // 2, rows // 2)
 
 
 @dataclass(frozen=True)
@@ -146,6 +175,7 @@ class ContractionPlan:
         blocks: of a long k.
         copied_left: whether rows of a block are copied, which tiles read then.
         parts: of many rows, where a cache holds the right factor.
+        matrix: of what tile registers multiply, in the place of tiles of ``tile``'s rows.
         joined: whether tiles, all whole, go on from one place in the shared loop to the next, as if rows were numbered through.
         threads: the loops whose iterations threads share; of nested ones the outermost does.
     """
@@ -167,6 +197,7 @@ class ContractionPlan:
     blocks: Blocks | None = None
     copied_left: bool = False
     parts: Parts | None = None
+    matrix: MatrixTile | None = None
     joined: bool = False
     threads: tuple[str, ...] = ()
 
@@ -177,6 +208,11 @@ class ContractionPlan:
         if name in _OF_SUMS:
             return self.sums == _OF_SUMS[name] or (name == "group_unroll" and self.stage is not None)
         return name in _ALWAYS or (bool(getattr(self, name)) and (name != "panels" or self.panels > 1))
+
+    @property
+    def height(self) -> int:
+        """Rows of a whole tile."""
+        return self.tile.rows if self.matrix is None else self.matrix.rows
 
     def copies(self, sums: int) -> int:
         """How many accumulators each of so many sums has, so that additions overlap: a power of two."""
@@ -202,16 +238,16 @@ class ContractionPlan:
 
         Two of similar height instead of a whole and a low one: 4 + 4 for 8 rows, not 6 + 2.
         """
-        most = self.tile.rows
+        most = self.height
         rest = rows % most
-        if not rest or rows < most:
+        if not rest or rows < most or (self.matrix is not None and self.matrix.line):
             return [rest] if rest else []
         return [(most + rest + 1) // 2, (most + rest) // 2]
 
     def first_height(self, rows: int | None) -> int:
         """The height of the first tile of so many rows; of an unknown number there is a whole one."""
         low = [] if rows is None else self.low_heights(rows)
-        return self.tile.rows if rows is None or rows > sum(low) else low[0]
+        return self.height if rows is None or rows > sum(low) else low[0]
 
 
 def _power_below(most: int) -> int:
@@ -265,6 +301,12 @@ def _parts(text: str) -> Parts:
     return Parts(rows, left, right)
 
 
+def _matrix(text: str) -> MatrixTile:
+    sizes, least = text.split(":", 1)
+    rows, words = positives(sizes)
+    return MatrixTile(rows, words, *positives(least, ":"))
+
+
 def _yes(text: str) -> bool:
     return one_of("yes")(text) == "yes"
 
@@ -299,6 +341,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "blocks": _blocks,
     "copied_left": _yes,
     "parts": _parts,
+    "matrix": _matrix,
     "joined": _yes,
     "threads": lambda text: tuple(text.split("+")),
 }
@@ -320,6 +363,7 @@ _EXAMPLES = {
     "copied_left": "copied-left=yes",
     "blocks": "rows x columns x depth and a number of rows, such as blocks=128x256x256:24",
     "parts": "rows and elements of both factors, such as parts=128:16384:8388608",
+    "matrix": "rows x words and the least number of rows, such as matrix=32x16:8",
     "joined": "joined=yes",
     "threads": "loops, such as threads=batch0+columns",
 }

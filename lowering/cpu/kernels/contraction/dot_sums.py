@@ -77,6 +77,11 @@ class DotSums:
             totals = self._dots([self._last(base, end) for base in left], self._vectors(right, end), totals)
         return totals
 
+    def finished(self, place: TilePlace, start: Sequence[ir.Value], products: Sequence[ir.Value]) -> list[ir.Value]:
+        """The sums of all products, which are there, and of what they start from."""
+        del place
+        return [self.emitter.op("arith.addf", [a, b], a.type) for a, b in zip(start, products, strict=True)]
+
     def _unroll(self, rows: int, columns: int, sums: int) -> tuple[int, int]:
         """Pairs of rows in an iteration, and copies of accumulators; few rows read the plan's bytes in an iteration."""
         copies = self.plan.copies(sums)

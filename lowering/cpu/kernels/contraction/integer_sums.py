@@ -78,12 +78,29 @@ class IntegerSums:
         self, first: ir.Value, rows: Sequence[Point], columns: Sequence[Column], totals: Sequence[ir.Value], copies: int
     ) -> list[ir.Value]:
         """Adds the products of the steps that have one scale."""
-        em, k = self.emitter, self.contraction.k
-        here = [row.at(k, first, self.group_size) for row in rows]
+        here = [row.at(self.contraction.k, first, self.group_size) for row in rows]
         places = [self.loads.column_point(here[0], column) for column in columns]
+        sums = self._exact(here, columns, self._starts(here, places), copies)
+        return self._scaled(here, places, sums, totals)
+
+    def finished(self, place: TilePlace, start: Sequence[ir.Value], products: Sequence[ir.Value]) -> list[ir.Value]:
+        """The scaled sums of all products, which are there, added to ``start``, where all steps have one scale."""
+        em = self.emitter
+        here = [row.at(self.contraction.k, em.number(0), self.group_size) for row in place.rows]
+        places = [self.loads.column_point(here[0], column) for column in place.columns]
+        sums = [em.add(a, b) for a, b in zip(self._starts(here, places), products, strict=True)]
+        return self._scaled(here, places, sums, start)
+
+    def _starts(self, rows: Sequence[Point], places: Sequence[Point]) -> list[ir.Value]:
+        """What exact sums start from."""
         zeros = [self._zero(place) for place in places]
-        starts = [self._begin(row, zero) for row in here for zero in zeros]
-        sums = self._exact(here, columns, starts, copies)
+        return [self._begin(row, zero) for row in rows for zero in zeros]
+
+    def _scaled(
+        self, here: Sequence[Point], places: Sequence[Point], sums: Sequence[ir.Value], totals: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Exact sums of a group, scaled and added."""
+        em = self.emitter
         scales = [em.broadcast(self.loads.value(self.parts.scale, place), self.width) for place in places]
         steps = [em.broadcast(self.loads.value(self.parts.x_scale, row), self.width) for row in here]
         both = [em.op("arith.mulf", [x, w], x.type) for x in steps for w in scales]

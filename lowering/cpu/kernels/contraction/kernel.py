@@ -44,11 +44,12 @@ from .folded_sums import FoldedSums
 from .group_loads import GroupLoads
 from .grouped_sums import GroupedSums
 from .integer_sums import IntegerSums
+from .matrix_kernel import MatrixMicrokernel
 from .microkernel import Microkernel, Sums
 from .operand_loads import OperandLoads
 from .parts import PartLoops
 from .plan_contractions import checked_plan
-from .shape import group_invariant_of, multiples_of
+from .shape import factors_of_tiles, group_invariant_of, multiples_of
 from .staging import Stager
 from .tile_place import Column, Share, Steps, TilePlace
 from .tiles import Tiles
@@ -107,7 +108,7 @@ class ContractionKernel:
         self.groups = None if invariant is None else GroupLoads(self.loads, invariant)
         self.sums = self._sums(self.groups)
         self.stager = None if plan.stage is None else Stager(self.loads, self.groups)
-        self.microkernel = Microkernel(self.loads, FetchedEpilogue(contraction, epilogue, group, emitter, memory))
+        self.microkernel = self._microkernel(FetchedEpilogue(contraction, epilogue, group, emitter, memory))
 
     def build(self) -> None:
         self.memory.prepare(self.contraction.nest.sizes() | (self.epilogue.sizes() if self.epilogue else set()))
@@ -118,6 +119,14 @@ class ContractionKernel:
         self.microkernel.epilogue.read_scalars()
         inner = self._columns if self.plan.blocks is None else self._blocked
         self._loops([(d, batch_loop(i)) for i, d in enumerate(self.contraction.batch)], Point(), inner)
+        self.microkernel.done()
+
+    def _microkernel(self, epilogue: FetchedEpilogue) -> Microkernel:
+        """What builds tiles."""
+        factors = None if self.plan.matrix is None else factors_of_tiles(self.contraction)
+        if factors is None:
+            return Microkernel(self.loads, epilogue)
+        return MatrixMicrokernel(self.loads, epilogue, self.plan, factors)
 
     def _sums(self, groups: GroupLoads | None) -> Sums:
         """How tiles sum that compute the right factor themselves."""

@@ -38,6 +38,9 @@ class Microkernel:
         self._store(place, stager.in_tile(place, start, scratch))
         return stager.sums(place.steps, scratch)
 
+    def done(self) -> None:
+        """Behind all tiles."""
+
     def _start(self, place: TilePlace) -> list[ir.Value]:
         points = self.loads.column_points(place)
         start = [self.epilogue.initial(point) for point in points]

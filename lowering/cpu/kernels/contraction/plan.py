@@ -16,16 +16,18 @@ from .contraction_plan import (
     Blocks,
     ContractionPlan,
     Fetch,
+    MatrixTile,
     Parts,
     RegisterTile,
     Staging,
     batch_loop,
     shared_loop,
 )
+from .matrix_shape import TILE_ROWS, TILE_WORDS, words_at_once
 from .shape import ContractionShape
 from .tuning import LINE, Tuning, tuning_of
 
-__all__ = ["can_fold", "can_stage", "needed_instruction", "plan_contraction"]
+__all__ = ["can_fold", "can_multiply_tiles", "can_stage", "needed_instruction", "plan_contraction"]
 
 
 def plan_contraction(shape: ContractionShape, target: Target) -> ContractionPlan:
@@ -38,6 +40,14 @@ def can_stage(shape: ContractionShape, tile: RegisterTile, depth: int, tuning: T
     size = 0 if shape.group is None else shape.group.size
     fits = depth * tile.columns * shape.bits // 8 <= tuning.stage_bytes
     return fits and (not size or depth % size == 0 or size % depth == 0)
+
+
+def can_multiply_tiles(shape: ContractionShape, target: Target, tile: RegisterTile) -> bool:
+    """Whether tile registers multiply panels of so many columns."""
+    matrix = shape.matrix
+    if matrix is None or not target.multiplies_tiles(matrix.instruction) or tile.lanes != TILE_WORDS or tile.vectors > 2:
+        return False
+    return matrix.panel % tile.columns == 0 and shape.element in ("f32", "i32")
 
 
 def can_fold(shape: ContractionShape, tile: RegisterTile, fold: int) -> bool:
@@ -83,6 +93,7 @@ class _Planner:
         self.sums, self.instruction = self._sums()
         self.few_rows = self._tiles_before_staging() * self.tile.rows
         self.panels = self._panels()
+        self.matrix = self._matrix()
         self.blocks = self._blocks()
         self.tile = self._even_tile()
         self.stage = self._stage()
@@ -108,6 +119,7 @@ class _Planner:
             blocks=self.blocks,
             copied_left=self._copies_left(),
             parts=self.parts,
+            matrix=self.matrix,
             threads=self._threads(),
         )
 
@@ -144,6 +156,26 @@ class _Planner:
             return "folded", ""
         is_word = shape.is_cast_bf16 and shape.element == "f32" and tile.vectors % 2 == 0 and self._is_packed()
         return ("words", "") if is_word and shape.buffers[0].is_padded(tile.columns) else ("fma", "")
+
+    def _matrix(self) -> MatrixTile | None:
+        """Where rows are enough, or of any number; of one height where that is known."""
+        shape, tuning = self.shape, self.tuning
+        least = tuning.matrix_least_bf16 if self.sums == "dot" else tuning.matrix_least
+        if self.sums not in ("dot", "bytes", "integers") or not can_multiply_tiles(shape, self.target, self.tile):
+            return None
+        assert shape.matrix is not None
+        words = words_at_once(shape.matrix.words)
+        if not words or (shape.rows is not None and shape.rows < least):
+            return None
+        most = 2 * TILE_ROWS
+        if shape.matrix.line:
+            line = next(rows for rows in range(TILE_ROWS, 0, -1) if shape.matrix.line % rows == 0)
+            fits = shape.rows is not None and shape.rows % line == 0 and line >= tuning.matrix_line
+            return MatrixTile(2 * line, words, line, line) if fits else None
+        if shape.rows is None or shape.rows <= most:
+            return MatrixTile(most, words, least)
+        even = (rows for rows in range(most, most - tuning.matrix_uneven - 1, -1) if shape.rows % rows == 0)
+        return MatrixTile(next(even, most), words, least)
 
     def _fold(self) -> int:
         """Steps of k that fill a vector whose columns are fewer than it has lanes."""
@@ -250,7 +282,7 @@ class _Planner:
 
     def _blocks(self) -> Blocks | None:
         shape, tuning = self.shape, self.tuning
-        takes_steps = self.sums != "integers" and (self._is_long() or self.sums != "groups")
+        takes_steps = self.sums != "integers" and (self._is_long() or self.sums != "groups") and self.matrix is None
         if not shape.has_rows or shape.shared or shape.outer or not takes_steps:
             return None
         above = self.few_rows if self._is_long() else tuning.block_tiles * self.tile.rows
@@ -325,7 +357,8 @@ class _Planner:
     def _parts(self) -> Parts | None:
         """For more rows than a tile has, or any number, of tiles that need no more than the right factor as it is."""
         shape = self.shape
-        is_tile = not shape.shared and (not shape.has_rows or (shape.rows is not None and shape.rows <= self.tile.rows))
+        height = self.tile.rows if self.matrix is None else self.matrix.rows
+        is_tile = not shape.shared and (not shape.has_rows or (shape.rows is not None and shape.rows <= height))
         if is_tile or self.stage is not None or self.blocks is not None:
             return None
         return Parts(self.tuning.part_rows, self.tuning.part_left, self.tuning.part_right)
@@ -353,10 +386,10 @@ class _Planner:
         rows = self.shape.rows
         if rows is None:
             return None
-        plan = ContractionPlan(self.tile, self.sums)
+        plan = ContractionPlan(self.tile, self.sums, matrix=self.matrix)
         if self.stage is not None and self.stage.in_tile and self.stage.above is not None:
             rows -= plan.first_height(rows)
-        return (rows - sum(plan.low_heights(rows))) // self.tile.rows
+        return (rows - sum(plan.low_heights(rows))) // plan.height
 
     def _is_enough(self) -> bool:
         shape = self.shape

@@ -16,6 +16,7 @@ from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
 from ....kernels.structure.packed_pairs import paired_panel
 from ....marks import MULTIPLES
+from .matrix_shape import MatrixFactors, matrix_factors
 
 __all__ = [
     "BufferShape",
@@ -23,8 +24,10 @@ __all__ = [
     "ContractionShape",
     "GroupShape",
     "IntegerShape",
+    "MatrixShape",
     "byte_shape",
     "describe",
+    "factors_of_tiles",
     "group_invariant_of",
     "multiples_of",
 ]
@@ -127,6 +130,23 @@ class ByteShape:
 
 
 @dataclass(frozen=True)
+class MatrixShape:
+    """What tile registers could multiply.
+
+    Attributes:
+        panel: columns of a panel of the right factor.
+        words: of 32 bits of a row of the left one, in a place of the loops around.
+        instruction: LLVM's name of the one for these elements.
+        line: rows of a line of the left one, if only these begin the same distance apart; 0: all do.
+    """
+
+    panel: int
+    words: int
+    instruction: str
+    line: int = 0
+
+
+@dataclass(frozen=True)
 class ContractionShape:
     """Sizes are None where they are known at run time only.
 
@@ -144,6 +164,7 @@ class ContractionShape:
         group: its invariant part.
         integers: set for a product of integers.
         bytes: set for one of neighbouring bytes as they are.
+        matrix: set for one that tile registers could multiply.
         folds: whether steps of k are neighbours in the left operand, and all columns of the right one, as both are multiplied.
         multiple: what rows are a multiple of in all places of the shared loops together.
     """
@@ -163,6 +184,7 @@ class ContractionShape:
     group: GroupShape | None = None
     integers: IntegerShape | None = None
     bytes: ByteShape | None = None
+    matrix: MatrixShape | None = None
     folds: bool = False
     multiple: int = 1
 
@@ -209,9 +231,16 @@ def describe(contraction: Contraction) -> ContractionShape:
         group=None if group is None else _group_shape(group),
         integers=_integer_shape(IntegerProduct.of(contraction.nest.operation)),
         bytes=byte_shape(contraction),
+        matrix=_matrix_shape(factors_of_tiles(contraction)),
         folds=_folds(contraction),
         multiple=multiples_of(contraction).rows,
     )
+
+
+def factors_of_tiles(contraction: Contraction) -> MatrixFactors | None:
+    """The factors that tile registers could multiply."""
+    found = byte_shape(contraction)
+    return matrix_factors(contraction, None if found is None else (found.left_unsigned, found.right_unsigned, found.panel))
 
 
 def multiples_of(contraction: Contraction) -> Multiples:
@@ -288,6 +317,10 @@ def _integer_shape(product: IntegerProduct | None) -> IntegerShape | None:
     layout = product.layout
     is_word, has_zero = layout.word is not None, "zero" in product.roles
     return IntegerShape(layout.tile, layout.rows, layout.step, is_word, product.is_unsigned, product.every, has_zero)
+
+
+def _matrix_shape(factors: MatrixFactors | None) -> MatrixShape | None:
+    return None if factors is None else MatrixShape(factors.panel, factors.words, factors.instruction, factors.line)
 
 
 def _folds(contraction: Contraction) -> bool:

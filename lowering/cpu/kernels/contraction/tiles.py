@@ -21,7 +21,7 @@ class Tiles:
 
     def __init__(self, emitter: Emitter, plan: ContractionPlan):
         self.emitter, self.plan = emitter, plan
-        self.rows, self.width, self.vectors = plan.tile.rows, plan.tile.lanes, plan.tile.vectors
+        self.rows, self.width, self.vectors = plan.height, plan.tile.lanes, plan.tile.vectors
         #: Columns of a tile.
         self.panel = plan.tile.columns
 

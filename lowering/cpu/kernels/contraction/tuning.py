@@ -76,6 +76,12 @@ class Tuning:
         winograd_tiles, winograd_stack: so many tiles there are even where that takes more than ``winograd_bytes``, up to these
             bytes: all filters are read for each of such units. 512 channels of 8 images of 7 x 7, Cascade Lake, one thread:
             0.6 of the time of 8 tiles; 16 take 0.7, 48 and 64 as long as 32.
+        matrix_least, matrix_least_bf16: rows from which on tile registers multiply bytes, and bf16. Emerald Rapids, one thread,
+            with by without them: 768 x 768 int8 of 4, 8 and 16 rows 1.01, 0.90, 0.63; bf16 of 2, 4, 8 and 16 rows 0.83, 0.66,
+            0.34, 0.20; 4096 x 4096 int8 of 4 and 8 rows 1.05, 1.08, bf16 of 1, 2 and 8 rows 0.94, 0.75, 0.51.
+        matrix_uneven: tiles of so many rows less than two registers have are taken where they are all of that height: none has
+            another configuration, and all stand in one loop.
+        matrix_line: rows of a line that are worth a register; a tile of eight rows in vectors takes eight times as long.
         sums_bytes: what the sums of a block may take of the stack.
         shared_iterations: a loop of fewer iterations is not shared by threads: one inside of it may be.
         work: multiplications that count as one element operation of work.
@@ -116,6 +122,10 @@ class Tuning:
     winograd_bytes: int = 1 << 18
     winograd_tiles: int = 32
     winograd_stack: int = 5 << 18
+    matrix_least: int = 8
+    matrix_least_bf16: int = 2
+    matrix_uneven: int = 8
+    matrix_line: int = 4
     sums_bytes: int = 1 << 20
     shared_iterations: int = 4
     work: int = 4

@@ -1,0 +1,177 @@
+"""Tiles of a contraction whose products tile registers sum (Intel AMX), rows by rows behind that.
+
+::
+
+    for k step 64 { 2 tiles of 16 rows of A, 2 tiles of 16 columns of B: 4 times 16 x 16 x 64 products are added to 4 tiles }
+    the 4 tiles, on the stack
+    for row step 4 { out = epilogue(its sums, from the stack) }
+
+Products of bytes are exact. Those of bf16 are exact, too: the instruction adds up those of its even and those of its odd
+elements, then both, then that to the sum; each addition rounds, and numbers below the normal ones are zero.
+Tiles of few rows, which are left over, are summed in vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
+
+from .....dialect.bindings import ir
+from ....kernels.emit.linear_index import Size
+from ....kernels.emit.memory import Point
+from ....kernels.structure.nest import Operand
+from .contraction_plan import ContractionPlan
+from .epilogue import FetchedEpilogue
+from .matrix_shape import WORD_BYTES, MatrixFactors
+from .microkernel import Microkernel, Sums
+from .operand_loads import OperandLoads
+from .tile_place import Share, Steps, TilePlace
+from .tile_registers import Registers, TileMemory, TileRegisters
+from .tuning import LINE
+
+__all__ = ["MatrixMicrokernel"]
+
+# Rows whose epilogues are built together, which share what they read of columns.
+_TOGETHER = 4
+
+
+@runtime_checkable
+class _Finished(Protocol):
+    """A way to sum that takes sums of products which are there."""
+
+    def finished(self, place: TilePlace, start: Sequence[ir.Value], products: Sequence[ir.Value]) -> list[ir.Value]:
+        """What they become, with what sums start from."""
+        ...
+
+
+class MatrixMicrokernel(Microkernel):
+    """Builds tiles of one contraction, those of enough rows by tile registers."""
+
+    def __init__(self, loads: OperandLoads, epilogue: FetchedEpilogue, plan: ContractionPlan, factors: MatrixFactors):
+        super().__init__(loads, epilogue)
+        assert plan.matrix is not None
+        self.plan, self.matrix, self.factors = plan, plan.matrix, factors
+        self.emitter, self.memory, self.contraction = loads.emitter, loads.memory, loads.contraction
+        #: Of sums of products: integers may be scaled only behind that.
+        self.element = loads.emitter.i32 if factors.element_bytes == 1 else loads.element
+        self.registers = TileRegisters(loads.emitter, factors.instruction)
+
+    def tile(self, sums: Sums, place: TilePlace) -> None:
+        """As :meth:`Microkernel.tile`."""
+        if len(place.rows) < self.matrix.least:
+            super().tile(sums, place)
+            return
+        assert isinstance(sums, _Finished)
+        width = len(place.columns) * self.loads.width
+        scratch = self.emitter.scratch(len(place.rows) * width, self.element)
+        self._products(place, scratch)
+        self._each_rows(len(place.rows), lambda first, count: self._finish(sums, place, scratch, first, count))
+
+    def done(self) -> None:
+        """Behind all tiles: what may be done once for several is."""
+        self.registers.around_loops()
+
+    # -- products ------------------------------------------------------------------------------------------------------
+
+    def _products(self, place: TilePlace, scratch: ir.Value) -> None:
+        """Leaves the sums of a tile's products in memory."""
+        em, height = self.emitter, len(place.rows)
+        heights = self.matrix.registers(height)
+        held = Registers(heights, len(place.columns), self.matrix.words)
+        begin = self.registers.begin(held)
+        self.registers.empty(held)
+        firsts = [sum(heights[:i]) for i in range(len(heights))]
+        rows = [place.rows[first] for first in firsts]
+        for dim in self.factors.inner:
+            rows = [row.at(dim, em.number(0)) for row in rows]
+        self._outer([d for d in self.contraction.outer if d not in self.factors.inner], rows, place, held)
+        vector = self.loads.width * WORD_BYTES
+        line = len(place.columns) * vector
+        tiles = [
+            [TileMemory(scratch, em.number(first * line + j * vector), em.number(line)) for j in range(held.vectors)]
+            for first in firsts
+        ]
+        self.registers.store(held, tiles)
+        self.registers.end(held, begin)
+
+    def _outer(self, dims: Sequence[int], rows: Sequence[Point], place: TilePlace, held: Registers) -> None:
+        """The loops over all reductions but those whose steps are neighbours."""
+        if not dims:
+            self._inner(rows, place, held)
+            return
+        em, (first, *inner) = self.emitter, dims
+        size = self.memory.size(self.contraction.nest.extents[first])
+        em.each(em.number(0), size, 1, lambda i: self._outer(inner, [row.at(first, i) for row in rows], place, held))
+
+    def _inner(self, rows: Sequence[Point], place: TilePlace, held: Registers) -> None:
+        em, memory, factors, n = self.emitter, self.memory, self.factors, self.contraction.n
+        size, m = factors.element_bytes, self.contraction.m
+        assert m is not None
+        left = [em.mul(memory.index(factors.left.offset, row), em.number(size)) for row in rows]
+        places = [rows[0].at(n, column, self.loads.width) for column, _ in place.columns]
+        right = [em.mul(memory.index(factors.right.offset, point), em.number(size)) for point in places]
+        stride = em.mul(memory.size(factors.left.offset.factor(m)), em.number(size))
+        panel = em.number(factors.panel * WORD_BYTES)
+
+        ahead = self._ahead(place, right)
+
+        def step(word: ir.Value) -> None:
+            self._fetch(ahead, word, place)
+            along, down = em.mul(word, em.number(WORD_BYTES)), em.mul(word, panel)
+            self.registers.multiply(
+                held,
+                [TileMemory(self._memory(factors.left), em.add(base, along), stride) for base in left],
+                [TileMemory(self._memory(factors.right), em.add(base, down), panel) for base in right],
+            )
+
+        em.each(em.number(0), em.number(factors.words), self.matrix.words, step)
+
+    def _ahead(self, place: TilePlace, right: Sequence[ir.Value]) -> ir.Value | None:
+        """The first byte that a tile asks for: its share of the panel that follows, or what it reads itself soon."""
+        em, share, factors = self.emitter, place.share, self.factors
+        if len(factors.inner) < len(self.contraction.outer) + 1:
+            return None
+        if not share.of:
+            return em.add(right[0], em.number(self.plan.fetch.bytes)) if self.plan.fetch is not None else None
+        size = factors.words * factors.panel * WORD_BYTES
+        part = em.op("arith.andi", [share.number, em.number(share.of - 1)], em.index)
+        return em.add(em.add(right[0], em.number(size)), em.mul(part, em.number(size // share.of // LINE * LINE)))
+
+    def _fetch(self, ahead: ir.Value | None, word: ir.Value, place: TilePlace) -> None:
+        em, buffer, of = self.emitter, self._memory(self.factors.right), max(1, place.share.of)
+        if ahead is None:
+            return
+        step = self.matrix.words * self.factors.panel * WORD_BYTES // of // LINE
+        first = em.op("arith.divui", [em.mul(word, em.number(self.factors.panel * WORD_BYTES)), em.number(of)], em.index)
+        for line in range(step):
+            place_ = em.add(em.add(ahead, first), em.number(line * LINE))
+            at = place_ if self.factors.element_bytes == 1 else em.op("arith.shrui", [place_, em.number(1)], em.index)
+            em.prefetch(buffer, at, 2)
+
+    @staticmethod
+    def _memory(operand: Operand) -> ir.Value:
+        assert operand.buffer is not None
+        return operand.buffer.flat
+
+    # -- sums ------------------------------------------------------------------------------------------------------------
+
+    def _each_rows(self, height: int, build: Callable[[ir.Value, int], None]) -> None:
+        em, whole = self.emitter, height // _TOGETHER * _TOGETHER
+        if whole:
+            em.each(em.number(0), em.number(whole), _TOGETHER, lambda first: build(first, _TOGETHER))
+        if height > whole:
+            build(em.number(whole), height - whole)
+
+    def _finish(self, sums: _Finished, place: TilePlace, scratch: ir.Value, first: ir.Value, count: int) -> None:
+        """What some rows' sums become, from the first one of the tile on."""
+        em, m, width = self.emitter, self.contraction.m, self.loads.width
+        assert m is not None
+        begin, columns = place.rows[0].variables[m], len(place.columns)
+        rows = [place.rows[0].at(m, em.add(em.add(begin, first), em.number(i))) for i in range(count)]
+        here = TilePlace(rows, place.columns, Share(em.number(0), 0), Steps(em.number(0), Size.of(0)))
+        kind = em.vector(width, self.element)
+        at = em.mul(first, em.number(columns * width))
+        places = [em.add(at, em.number(i * width)) for i in range(count * columns)]
+        products = [em.op("vector.load", [scratch, p], kind) for p in places]
+        start = [self.epilogue.initial(point) for point in self.loads.column_points(here)]
+        self._store(here, sums.finished(here, start, products))
