@@ -70,6 +70,34 @@ float dot_int8(size_t rounds, float seed) {
 }
 #endif
 
+#ifdef __AMX_TILE__
+// Four registers of sums, as many as two by two of factors have: 4 * 16 * 16 sums of 64 bytes, in every 16th round.
+#define TILES(name, multiply)                                                   \
+    float name(size_t rounds, float seed) {                                     \
+        _Alignas(64) unsigned char shape[64] = {1}, out[1024];                  \
+        for (int i = 0; i < 8; i++) shape[16 + 2 * i] = 64, shape[48 + i] = 16; \
+        _tile_loadconfig(shape);                                                \
+        for (size_t r = 0; r < rounds; r += 16) {                               \
+            multiply(0, 4, 6);                                                  \
+            multiply(1, 4, 7);                                                  \
+            multiply(2, 5, 6);                                                  \
+            multiply(3, 5, 7);                                                  \
+        }                                                                       \
+        _tile_stored(0, out, 64);                                               \
+        _tile_release();                                                        \
+        return (float)out[0] + seed;                                            \
+    }
+
+// 2 * 64 * 4 * 16 * 16 / 16 operations per round.
+#ifdef __AMX_INT8__
+TILES(tiles_int8, _tile_dpbssd)
+#endif
+// Half of these.
+#ifdef __AMX_BF16__
+TILES(tiles_bf16, _tile_dpbf16ps)
+#endif
+#endif
+
 int lanes(void) { return sizeof(vec) / sizeof(float); }
 
 #ifdef __linux__

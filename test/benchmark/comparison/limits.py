@@ -15,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from relaxir.lowering.tile_permission import may_use_tiles
+
 __all__ = ["Limits", "Meter", "compiled", "peaks", "round_trip"]
 
 #: Larger than any cache here, for all threads together.
@@ -27,6 +29,8 @@ _ROUNDS = 4_000_000
 #: processor without the instruction has no function, and multiplies in f32. Four-bit integers are multiplied as bytes.
 _PEAKS = {"f32": ("multiply_add", 2), "bf16": ("dot_bf16", 4), "int8": ("dot_int8", 8), "int4": ("dot_int8", 8)}
 _STEPS = 12
+#: Functions that multiply tile registers, where a processor has these, and their operations in a round.
+_TILES = {"bf16": ("tiles_bf16", 4096), "int8": ("tiles_int8", 8192), "int4": ("tiles_int8", 8192)}
 
 
 @dataclass
@@ -112,10 +116,13 @@ def round_trip(library: ctypes.CDLL) -> float | None:
 
 def peaks(library: ctypes.CDLL) -> dict[str, tuple[Callable[[int, float], float], int]]:
     """By dtype the loop that multiplies it, given how many rounds and a number, and its operations in a round."""
-    found = dict[str, tuple[Callable[[int, float], float], int]]()
-    for dtype, (name, operations) in _PEAKS.items():
-        if hasattr(library, name):
-            loop = getattr(library, name)
-            loop.argtypes, loop.restype = (ctypes.c_size_t, ctypes.c_float), ctypes.c_float
-            found[dtype] = loop, operations * _STEPS * library.lanes()
-    return found
+    vectors = {dtype: (name, operations * _STEPS * library.lanes()) for dtype, (name, operations) in _PEAKS.items()}
+    known = {dtype: found for dtype, found in vectors.items() if hasattr(library, found[0])}
+    if may_use_tiles():
+        known |= {dtype: found for dtype, found in _TILES.items() if hasattr(library, found[0])}
+    loops = dict[str, tuple[Callable[[int, float], float], int]]()
+    for dtype, (name, operations) in known.items():
+        loop = getattr(library, name)
+        loop.argtypes, loop.restype = (ctypes.c_size_t, ctypes.c_float), ctypes.c_float
+        loops[dtype] = loop, operations
+    return loops
