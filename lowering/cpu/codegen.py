@@ -28,6 +28,10 @@ __all__ = ["ObjectCode", "UnitQueue", "assembly", "object_code", "safe_text", "s
 # (`vpmovdw`). An empty assembler text between the two, which costs nothing, keeps them apart.
 _NARROW_STORE = re.compile(r"^(\s*)(call void @llvm\.masked\.store\.\S+\((<(\d+) x i(8|16)>)) (%[\w.]+),", re.M)
 
+# Of bf16 that are rounded and widened again, in vectors of less than a register, LLVM 22 makes a type that it does not know
+# then, and aborts, where AVX-512 has instructions for bf16. A shift of integers is what widening is.
+_WIDENED = re.compile(r"^(\s*)(%[\w.]+) = fpext <(\d+) x bfloat> (%[\w.]+) to <\d+ x float>$", re.M)
+
 _FUNCTION = "\ndefine "
 
 # Characters of text that another process is worth: LLVM takes 0.4 s for these, and a process 0.1 s to start.
@@ -132,7 +136,9 @@ def _key(unit: Unit, target: Target) -> str:
 def safe_text(text: str, target: Target) -> str:
     """LLVM IR of which LLVM makes right code."""
     text = text if target.has_bf16 else bf16_as_integers(text)
-    return _stores_apart(text) if target.has("avx512f") else text
+    if not target.has("avx512f"):
+        return text
+    return _stores_apart(_widened_by_shifts(text) if target.has_bf16 else text)
 
 
 class UnitQueue:
@@ -222,6 +228,25 @@ def _processors() -> int:
     if not sys.executable:
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _widened_by_shifts(text: str) -> str:
+    """The text with bf16 widened by integers."""
+
+    def shifted(match: re.Match[str]) -> str:
+        indent, name, lanes, value = match.groups()
+        narrow, wide = f"<{lanes} x i16>", f"<{lanes} x i32>"
+        # By the place in its function: a kernel has one text in every module.
+        own = f"%widened.{match.start() - text.rfind(_FUNCTION, 0, match.start())}"
+        lines = (
+            f"{own}.bits = bitcast <{lanes} x bfloat> {value} to {narrow}",
+            f"{own}.word = zext {narrow} {own}.bits to {wide}",
+            f"{own}.upper = shl {wide} {own}.word, splat (i32 16)",
+            f"{name} = bitcast {wide} {own}.upper to <{lanes} x float>",
+        )
+        return "\n".join(indent + line for line in lines)
+
+    return _WIDENED.sub(shifted, text)
 
 
 def _stores_apart(text: str) -> str:

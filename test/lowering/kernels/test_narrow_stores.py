@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from support.emulation import compile_for
+from relaxir.lowering.cpu.codegen import object_code
+from relaxir.lowering.target import Target
+from support.emulation import compile_for, generated
 
 
 @pytest.mark.parametrize("name", ["x86-64-v4", "znver4", "aarch64"])
@@ -35,3 +37,15 @@ def test_neighbours_that_lie_apart(name: str, dtype: str) -> None:
     module, x = b.build(), np.arange(2 * 3 * 5 * 37, dtype=np.float32).reshape(2, 3, 5, 37) % 100
     (want,) = rx.evaluate(module, "main", x)
     np.testing.assert_array_equal(compile_for(module, name)(x), want)
+
+
+@pytest.mark.parametrize("name", ["znver4", "znver5", "sapphirerapids"])
+@pytest.mark.parametrize("columns", [3, 4, 8, 16, 20])
+def test_sums_that_are_rounded_and_widened_again(name: str, columns: int) -> None:
+    """LLVM aborted over vectors of less than a register, where AVX-512 has instructions for bf16."""
+    builder = rx.Builder()
+    with builder.function("main"):
+        x, y = builder.input("x", (4, 4), "bf16"), builder.input("y", (4, columns), "bf16")
+        builder.output(builder.add(builder.matmul(x, y), builder.constant(np.array(1, ml_dtypes.bfloat16))))
+    text = generated(builder.build(), name)
+    assert object_code(text, Target.parse(f"cpu:{name}")).codes
