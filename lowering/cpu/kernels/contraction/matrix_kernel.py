@@ -31,6 +31,8 @@ from .tuning import LINE
 
 __all__ = ["MatrixMicrokernel"]
 
+# The level of caches that the right factor is asked for in: a panel may be more than the first one holds.
+_LEVEL = 2
 # Rows whose epilogues are built together, which share what they read of columns.
 _TOGETHER = 4
 
@@ -111,12 +113,11 @@ class MatrixMicrokernel(Microkernel):
         places = [rows[0].at(n, column, self.loads.width) for column, _ in place.columns]
         right = [em.mul(memory.index(factors.right.offset, point), em.number(size)) for point in places]
         stride = em.mul(memory.size(factors.left.offset.factor(m)), em.number(size))
-        panel = em.number(factors.panel * WORD_BYTES)
-
-        ahead = self._ahead(place, right)
+        panel, ahead = em.number(factors.panel * WORD_BYTES), self._ahead(place, right)
 
         def step(word: ir.Value) -> None:
-            self._fetch(ahead, word, place)
+            if ahead is not None:
+                self._fetch(ahead, word, max(1, place.share.of))
             along, down = em.mul(word, em.number(WORD_BYTES)), em.mul(word, panel)
             self.registers.multiply(
                 held,
@@ -137,16 +138,13 @@ class MatrixMicrokernel(Microkernel):
         part = em.op("arith.andi", [share.number, em.number(share.of - 1)], em.index)
         return em.add(em.add(right[0], em.number(size)), em.mul(part, em.number(size // share.of // LINE * LINE)))
 
-    def _fetch(self, ahead: ir.Value | None, word: ir.Value, place: TilePlace) -> None:
-        em, buffer, of = self.emitter, self._memory(self.factors.right), max(1, place.share.of)
-        if ahead is None:
-            return
-        step = self.matrix.words * self.factors.panel * WORD_BYTES // of // LINE
-        first = em.op("arith.divui", [em.mul(word, em.number(self.factors.panel * WORD_BYTES)), em.number(of)], em.index)
-        for line in range(step):
-            place_ = em.add(em.add(ahead, first), em.number(line * LINE))
-            at = place_ if self.factors.element_bytes == 1 else em.op("arith.shrui", [place_, em.number(1)], em.index)
-            em.prefetch(buffer, at, 2)
+    def _fetch(self, ahead: ir.Value, word: ir.Value, shares: int) -> None:
+        """Asks for as many lines as a step reads, or its share of these."""
+        em, size, panel = self.emitter, self.factors.element_bytes, self.factors.panel * WORD_BYTES
+        done = em.op("arith.divui", [em.mul(word, em.number(panel)), em.number(shares)], em.index)
+        first = em.op("arith.divui", [em.add(ahead, done), em.number(size)], em.index)
+        for line in range(self.matrix.words * panel // shares // LINE):
+            em.prefetch(self._memory(self.factors.right), em.add(first, em.number(line * LINE // size)), _LEVEL)
 
     @staticmethod
     def _memory(operand: Operand) -> ir.Value:
@@ -162,13 +160,18 @@ class MatrixMicrokernel(Microkernel):
         if height > whole:
             build(em.number(whole), height - whole)
 
+    def _some_rows(self, place: TilePlace, first: ir.Value, count: int) -> TilePlace:
+        """Some rows of a tile, from the first one of the tile on."""
+        em, m = self.emitter, self.contraction.m
+        assert m is not None
+        begin = em.add(place.rows[0].variables[m], first)
+        rows = [place.rows[0].at(m, em.add(begin, em.number(i))) for i in range(count)]
+        return TilePlace(rows, place.columns, Share(em.number(0), 0), Steps(em.number(0), Size.of(0)))
+
     def _finish(self, sums: _Finished, place: TilePlace, scratch: ir.Value, first: ir.Value, count: int) -> None:
         """What some rows' sums become, from the first one of the tile on."""
-        em, m, width = self.emitter, self.contraction.m, self.loads.width
-        assert m is not None
-        begin, columns = place.rows[0].variables[m], len(place.columns)
-        rows = [place.rows[0].at(m, em.add(em.add(begin, first), em.number(i))) for i in range(count)]
-        here = TilePlace(rows, place.columns, Share(em.number(0), 0), Steps(em.number(0), Size.of(0)))
+        em, width, columns = self.emitter, self.loads.width, len(place.columns)
+        here = self._some_rows(place, first, count)
         kind = em.vector(width, self.element)
         at = em.mul(first, em.number(columns * width))
         places = [em.add(at, em.number(i * width)) for i in range(count * columns)]
