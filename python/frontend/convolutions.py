@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -14,43 +15,60 @@ from ..dialect.inference import is_integer
 from ..dialect.symbolic import Dim
 from .emit import concat, emit, info_of, multiply_all, permute, reshape, slice_axis, squeeze, unsqueeze
 
-__all__ = ["Pads", "convolve", "convolve_transposed", "pad_axis"]
+__all__ = ["ConvParams", "Pads", "convolve", "convolve_transposed", "pad_axis"]
 
 #: Elements before and after each dimension.
 Pads = Sequence[tuple[int, int]]
 
 
-def convolve(
-    x: ir.Value,
-    weight: ir.Value,
-    strides: list[int],
-    padding: Pads,
-    dilation: list[int],
-    groups: int,
-    out_dtype: ir.Type | None = None,
-) -> ir.Value:
-    """A convolution in one dimension is one in two over a single row; sums of floats are rounded to ``out_dtype``."""
-    spatial = len(strides)
+@dataclass(frozen=True)
+class ConvParams:
+    """How a convolution goes through its input, a number or a pair for each dimension.
+
+    Attributes:
+        strides, dilation: of the kernel; of a transposed convolution strides are those of the result.
+        padding: zeros around the input; of a transposed convolution what is taken away around the result.
+        groups: of channels.
+        out_dtype: what sums of floats are rounded to, where that is not the input's.
+        output_padding: of a transposed convolution, what the result has more at its ends.
+    """
+
+    strides: Sequence[int]
+    padding: Pads
+    dilation: Sequence[int]
+    groups: int = 1
+    out_dtype: ir.Type | None = None
+    output_padding: Sequence[int] = ()
+
+    def inner(self) -> ConvParams:
+        """The same in all dimensions but the first."""
+        return replace(self, strides=self.strides[1:], padding=self.padding[1:], dilation=self.dilation[1:])
+
+    def outer(self) -> ConvParams:
+        """The same behind a first dimension in which nothing moves."""
+        return replace(self, strides=[1, *self.strides], padding=[(0, 0), *self.padding], dilation=[1, *self.dilation])
+
+
+def convolve(x: ir.Value, weight: ir.Value, how: ConvParams) -> ir.Value:
+    """A convolution in one dimension is one in two over a single row."""
+    spatial = len(how.strides)
     if spatial == 3:
-        return _convolve_planes(x, weight, strides, padding, dilation, groups, out_dtype)
+        return _convolve_planes(x, weight, how)
     if spatial == 1:
-        x, weight = unsqueeze(x, 2), unsqueeze(weight, 2)
-        strides, padding, dilation = [1, *strides], [(0, 0), *padding], [1, *dilation]
-    (top, bottom), (left, right) = padding
+        return squeeze(convolve(unsqueeze(x, 2), unsqueeze(weight, 2), how.outer()), 2)
     if is_integer(info_of(x).dtype):
-        result = _convolve_integers(x, weight, strides, padding, dilation, groups)
-        return squeeze(result, 2) if spatial == 1 else result
-    pads = [top, left, bottom, right]
-    how = {"strides": strides, "padding": pads, "dilation": dilation, "groups": groups, "out_dtype": out_dtype}
-    result = emit(ops.Conv2D, x, weight, **how)
-    return squeeze(result, 2) if spatial == 1 else result
+        return _convolve_integers(x, weight, how)
+    (top, bottom), (left, right) = how.padding
+    pads, strides, dilation = [top, left, bottom, right], list(how.strides), list(how.dilation)
+    return emit(
+        ops.Conv2D, x, weight, strides=strides, padding=pads, dilation=dilation, groups=how.groups, out_dtype=how.out_dtype
+    )
 
 
-def _convolve_integers(
-    x: ir.Value, weight: ir.Value, strides: list[int], padding: Pads, dilation: list[int], groups: int
-) -> ir.Value:
+def _convolve_integers(x: ir.Value, weight: ir.Value, how: ConvParams) -> ir.Value:
     """A product of matrices, exact or wrapped: of what the kernel sees, ``[batch, group, fewer * kernel, places]``."""
-    for axis, amounts in enumerate(padding, start=2):
+    strides, dilation, groups = how.strides, how.dilation, how.groups
+    for axis, amounts in enumerate(how.padding, start=2):
         x = pad_axis(x, axis, amounts)
     outputs, fewer, *kernel = _known(weight)
     batch = info_of(x).shape[0]
@@ -70,27 +88,19 @@ def _convolve_integers(
     return reshape(emit(ops.MatMul, rows, seen), (batch, outputs, *places))
 
 
-def _convolve_planes(
-    x: ir.Value,
-    weight: ir.Value,
-    strides: list[int],
-    padding: Pads,
-    dilation: list[int],
-    groups: int,
-    out_dtype: ir.Type | None,
-) -> ir.Value:
+def _convolve_planes(x: ir.Value, weight: ir.Value, how: ConvParams) -> ir.Value:
     """In three dimensions: the planes that the kernel sees become channels, the places in depth further images."""
-    x = pad_axis(x, 2, padding[0])
+    x, stride, dilation = pad_axis(x, 2, how.padding[0]), how.strides[0], how.dilation[0]
     batch, channels, depth, height, width = info_of(x).shape
     outputs, fewer, planes, *kernel = _known(weight)
     if depth is None:
         raise RelaxError("expected a convolution of planes whose number is known or symbolic")
-    places = (depth - dilation[0] * (planes - 1) - 1) // strides[0] + 1
-    parts = [_every(x, 2, k * dilation[0], places, strides[0]) for k in range(planes)]
+    places = (depth - dilation * (planes - 1) - 1) // stride + 1
+    parts = [_every(x, 2, k * dilation, places, stride) for k in range(planes)]
     seen = permute(concat([unsqueeze(p, 2) for p in parts], 2), [0, 3, 1, 2, 4, 5])
     images = reshape(seen, (multiply_all([batch, places]), multiply_all([channels, planes]), height, width))
     flat = reshape(weight, (outputs, fewer * planes, *kernel))
-    result = convolve(images, flat, strides[1:], padding[1:], dilation[1:], groups, out_dtype)
+    result = convolve(images, flat, how.inner())
     *_, rows, columns = info_of(result).shape
     return permute(reshape(result, (batch, places, outputs, rows, columns)), [0, 2, 1, 3, 4])
 
@@ -100,13 +110,7 @@ def _every(x: ir.Value, axis: int, begin: int, count: Dim, stride: int) -> ir.Va
     return slice_axis(x, axis, begin, begin + (count - 1) * stride + 1, stride)
 
 
-def convolve_transposed(
-    x: ir.Value,
-    weight: ir.Value,
-    how: tuple[list[int], list[int], list[int], list[int]],
-    groups: int,
-    out_dtype: ir.Type | None = None,
-) -> ir.Value:
+def convolve_transposed(x: ir.Value, weight: ir.Value, how: ConvParams) -> ir.Value:
     """A convolution over the input with zeros between its elements, by the kernel from its other end.
 
     Without dilation it multiplies none of these zeros: places that leave the same remainder of the strides are a convolution of
@@ -115,24 +119,19 @@ def convolve_transposed(
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.ConvTranspose2d.html
     """
     kernel = _known(weight)[2:]
-    if max(how[0]) > 1 and max(how[2]) == 1:
-        return _in_phases(x, weight, how, groups, out_dtype)
-    pads: Pads = []
-    for axis, (size, stride, padding, dilation, extra) in enumerate(zip(kernel, *how, strict=True), start=2):
-        x = _spread(x, axis, stride)
-        reach = dilation * (size - 1) - padding
-        x = pad_axis(x, axis, (min(reach, 0), min(reach + extra, 0)))
-        pads.append((max(reach, 0), max(reach + extra, 0)))
-    return convolve(x, _turned(weight, groups), [1] * len(kernel), pads, how[2], groups, out_dtype)
+    if max(how.strides) > 1 and max(how.dilation) == 1:
+        return _in_phases(x, weight, how)
+    pads: list[tuple[int, int]] = []
+    along = zip(kernel, how.strides, how.padding, how.dilation, how.output_padding, strict=True)
+    for axis, (size, stride, (before, after), dilation, extra) in enumerate(along, start=2):
+        x, reach = _spread(x, axis, stride), dilation * (size - 1)
+        ends = reach - before, reach - after + extra
+        x = pad_axis(x, axis, (min(ends[0], 0), min(ends[1], 0)))
+        pads.append((max(ends[0], 0), max(ends[1], 0)))
+    return convolve(x, _turned(weight, how.groups), replace(how, strides=[1] * len(kernel), padding=pads))
 
 
-def _in_phases(
-    x: ir.Value,
-    weight: ir.Value,
-    how: tuple[list[int], list[int], list[int], list[int]],
-    groups: int,
-    out_dtype: ir.Type | None,
-) -> ir.Value:
+def _in_phases(x: ir.Value, weight: ir.Value, how: ConvParams) -> ir.Value:
     """Elements ``stride * q + r`` are sums of ``x[q - j] * weight[stride * j + r]``: every ``r`` is a filter of its own.
 
     Results of these filters come side by side, as in a sub-pixel convolution. U-Net, whose kernels are as large as its strides,
@@ -140,7 +139,7 @@ def _in_phases(
 
     Source: https://arxiv.org/abs/1609.07009
     """
-    strides, padding, _, extra = how
+    strides, groups = how.strides, how.groups
     inputs, outputs, *kernel = _known(weight)
     axes, steps = range(len(kernel)), [-(-size // stride) for size, stride in zip(kernel, strides, strict=True)]
     for axis, size in enumerate(kernel):
@@ -149,15 +148,16 @@ def _in_phases(
     apart = permute(split, [0, 1, *(3 + 2 * a for a in axes), *(2 + 2 * a for a in axes)])
     filters = _turned(reshape(apart, (inputs, outputs * prod(strides), *steps)), groups)
     ones = [1] * len(kernel)
-    phases = convolve(x, filters, ones, [(n - 1, n - 1) for n in steps], ones, groups, out_dtype)
+    phases = convolve(x, filters, replace(how, strides=ones, padding=[(n - 1, n - 1) for n in steps]))
     batch, _, *places = info_of(phases).shape
     every = reshape(phases, (batch, groups * outputs, *strides, *places))
     turns = permute(every, [0, 1, *(a for axis in axes for a in (2 + len(kernel) + axis, 2 + axis))])
     whole = [multiply_all(pair) for pair in zip(places, strides, strict=True)]
     result = reshape(turns, (batch, groups * outputs, *whole))
     for axis in axes:  # a whole result has strides * (size - 1 + steps) places
-        less = steps[axis] * strides[axis] - kernel[axis] - extra[axis]
-        result = pad_axis(result, axis + 2, (-padding[axis], padding[axis] * -1 - less))
+        less = steps[axis] * strides[axis] - kernel[axis] - how.output_padding[axis]
+        before, after = how.padding[axis]
+        result = pad_axis(result, axis + 2, (-before, -after - less))
     return result
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
-from ..convolutions import Pads, convolve, convolve_transposed
+from ..convolutions import ConvParams, Pads, convolve, convolve_transposed
 from ..emit import info_of, plus_bias, squeeze, unrounded, unsqueeze
 from ..torch_op import TorchOp, handles
 
@@ -17,7 +18,7 @@ def _convolution(op: TorchOp) -> ir.Value:
     weight = op.tensor(1)
     strides, dilation = (several(op.number(i, 1), _spatial(weight)) for i in (3, 5))
     padding = _padding(op.number(4, 0), weight, dilation)
-    return _with_bias(op, strides, padding, dilation, op.integer(6, "number of groups", 1))
+    return _with_bias(op, ConvParams(strides, padding, dilation, op.integer(6, "number of groups", 1)), convolve)
 
 
 @handles("aten.conv_transpose1d", "aten.conv_transpose2d.input", "aten.conv_transpose3d.input")
@@ -25,16 +26,16 @@ def _transposed(op: TorchOp) -> ir.Value:
     strides, padding, extra, dilation = (
         several(op.number(i, d), _spatial(op.tensor(1))) for i, d in ((3, 1), (4, 0), (5, 0), (7, 1))
     )
-    return _with_bias(op, strides, padding, dilation, op.integer(6, "number of groups", 1), extra)
+    pads, groups = [(p, p) for p in padding], op.integer(6, "number of groups", 1)
+    return _with_bias(op, ConvParams(strides, pads, dilation, groups, output_padding=extra), convolve_transposed)
 
 
 @handles("aten.convolution")
 def _any_convolution(op: TorchOp) -> ir.Value:
     strides, padding, dilation, extra = (several(op.number(i), _spatial(op.tensor(1))) for i in (3, 4, 5, 7))
     groups = op.integer(8, "number of groups", 1)
-    if op.number(6):
-        return _with_bias(op, strides, padding, dilation, groups, extra)
-    return _with_bias(op, strides, [(p, p) for p in padding], dilation, groups)
+    how = ConvParams(strides, [(p, p) for p in padding], dilation, groups, output_padding=extra)
+    return _with_bias(op, how, convolve_transposed if op.number(6) else convolve)
 
 
 def several(given: object, count: int) -> list[int]:
@@ -63,18 +64,13 @@ def _padding(given: object, weight: ir.Value, dilation: Sequence[int]) -> Pads:
     return [(p, p) for p in several(given, spatial)]
 
 
-def _with_bias(
-    op: TorchOp, strides: list[int], padding: Any, dilation: list[int], groups: int, extra: list[int] | None = None
-) -> ir.Value:
-    """The convolution, batched or not, and the bias. With ``extra``, torch's output padding, it is transposed."""
+def _with_bias(op: TorchOp, how: ConvParams, convolution: Callable[[ir.Value, ir.Value, ConvParams], ir.Value]) -> ir.Value:
+    """A convolution, transposed or not, batched or not, and the bias."""
     x, weight, bias = op.tensor(0), op.tensor(1), op.optional(2)
-    spatial = len(strides)
+    spatial = len(how.strides)
     batched, dtype = info_of(x).rank == spatial + 2, info_of(x).dtype
     x, wide = x if batched else unsqueeze(x, 0), None if bias is None else unrounded(dtype)
-    if extra is None:
-        result = convolve(x, weight, strides, padding, dilation, groups, wide)
-    else:
-        result = convolve_transposed(x, weight, (strides, padding, dilation, extra), groups, wide)
+    result = convolution(x, weight, replace(how, out_dtype=wide))
     if bias is not None:
         result = plus_bias(result, unsqueeze(bias, *range(1, spatial + 1)), dtype)
     return result if batched else squeeze(result, 0)

@@ -15,7 +15,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import is_integer
 from ...dialect.op import EffectOp
 from ...dialect.symbolic import Dim, Expr
-from ..convolutions import convolve
+from ..convolutions import ConvParams, convolve
 from ..emit import cast, concat, emit, full, info_of, integer, multiply_all, reshape, slice_axis, squeeze, table, unsqueeze
 from ..torch_op import TorchOp, handles
 from .convolution import several
@@ -96,7 +96,7 @@ def _mean_of_integers(op: TorchOp, ceil_mode: bool, padded: bool) -> ir.Value:
     pads = [(w.pad, int(b[-1]) + w.size - n) for n, w, b in zip(sizes, along, begins, strict=True)]
     ones = full(1, op.dtype, (1, 1, *(w.size for w in along)))
     flat = reshape(x, (multiply_all(lead), 1, *sizes))
-    total = convolve(flat, ones, [w.stride for w in along], pads, [1] * spatial, 1)
+    total = convolve(flat, ones, ConvParams([w.stride for w in along], pads, [1] * spatial))
     total = reshape(total, (*lead, *map(len, begins)))
     counts = np.ones([1] * spatial, np.int64)
     for axis, (n, w, b) in enumerate(zip(sizes, along, begins, strict=True)):

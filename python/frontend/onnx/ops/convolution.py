@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
-from ...convolutions import convolve, convolve_transposed, pad_axis
+from ...convolutions import ConvParams, convolve, convolve_transposed, pad_axis
 from ...emit import info_of, plus_bias, unrounded, unsqueeze
 from ..node import Node, handles
 
@@ -28,7 +28,7 @@ def convolved(node: Node, x: ir.Value, weight: ir.Value, out_dtype: ir.Type | No
         raise RelaxError(f"expected a kernel of one to three dimensions of known size, got {info_of(weight)}")
     strides, dilation = (node.attribute(k, [1] * spatial) for k in ("strides", "dilations"))
     pads = padding(node, kernel, strides, dilation, info_of(x).shape[2:])
-    return convolve(x, weight, strides, pads, dilation, node.attribute("group", 1), out_dtype)
+    return convolve(x, weight, ConvParams(strides, pads, dilation, node.attribute("group", 1), out_dtype))
 
 
 def _with_bias(node: Node, result: ir.Value, index: int) -> ir.Value:
@@ -75,8 +75,8 @@ def _conv_transpose(node: Node) -> ir.Value:
     extra = node.attribute("output_padding", [0] * count)
     pads = _transposed_padding(node, kernel, strides, dilation, extra)
     # The lesser amount is taken from both ends, the rest cut off, or added, at one.
-    groups = node.attribute("group", 1)
-    result = convolve_transposed(x, weight, (strides, [0] * count, dilation, extra), groups, _unrounded(node))
+    how = ConvParams(strides, [(0, 0)] * count, dilation, node.attribute("group", 1), _unrounded(node), extra)
+    result = convolve_transposed(x, weight, how)
     for axis, (before, after) in enumerate(pads, start=2):
         result = pad_axis(result, axis, (-before, -after))
     return _with_bias(node, result, 2)
