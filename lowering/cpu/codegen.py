@@ -230,14 +230,18 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _new_name(kind: str, match: re.Match[str]) -> str:
+    """A name of a value, by the place in its function: a kernel has one text in every module."""
+    return f"%{kind}.{match.start() - match.string.rfind(_FUNCTION, 0, match.start())}"
+
+
 def _widened_by_shifts(text: str) -> str:
     """The text with bf16 widened by integers."""
 
     def shifted(match: re.Match[str]) -> str:
         indent, name, lanes, value = match.groups()
         narrow, wide = f"<{lanes} x i16>", f"<{lanes} x i32>"
-        # By the place in its function: a kernel has one text in every module.
-        own = f"%widened.{match.start() - text.rfind(_FUNCTION, 0, match.start())}"
+        own = _new_name("widened", match)
         lines = (
             f"{own}.bits = bitcast <{lanes} x bfloat> {value} to {narrow}",
             f"{own}.word = zext {narrow} {own}.bits to {wide}",
@@ -254,8 +258,7 @@ def _stores_apart(text: str) -> str:
 
     def apart(match: re.Match[str]) -> str:
         indent, call, kind, lanes, width, value = match.groups()
-        # By the place in its function: a kernel has one text in every module.
-        name = f"%apart.{match.start() - text.rfind(_FUNCTION, 0, match.start())}"
+        name = _new_name("apart", match)
         bits = int(lanes) * int(width)
         if bits >= 128:
             return f'{indent}{name} = call {kind} asm "", "=v,0"({kind} {value})\n{indent}{call} {name},'
