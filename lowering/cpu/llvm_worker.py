@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
+import re
 import sys
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,14 +22,33 @@ __all__ = ["Machine", "Units", "emitted"]
 # 215 ms with O1 and with O2; O1 costs 1.4 s of compile time. The code generator's level does not matter from 1 on (0: 2.2 s).
 _SPEED_LEVEL, _CODEGEN_LEVEL = 1, 1
 
+# By the name of a processor LLVM also uses what is in no list of features, such as `insertq` of Zen or SVE of Neoverse V1:
+# another machine with all that is listed would run it, and die. So code is for these, and only tuned for the processor.
+_LEAST = {"x86_64": "x86-64"}
+_ANY = "generic"
+
+# Where attributes of a function go.
+_SIGNATURE = re.compile(r"^(define [^\n]*\)(?: (?:local_)?unnamed_addr)?)", re.M)
+
 
 @dataclass(frozen=True)
 class Machine:
-    """What LLVM compiles for, in its own words."""
+    """What LLVM compiles for, in its own words.
+
+    Attributes:
+        triple: whose instruction set, and which system.
+        cpu: the processor whose times count; what it can do beside the features is not used.
+        features: all that code may use, beside what every processor of the instruction set has.
+    """
 
     triple: str
     cpu: str
     features: str
+
+    @property
+    def least(self) -> str:
+        """The processor that has nothing beside what all of the instruction set have."""
+        return _LEAST.get(self.triple.partition("-")[0], _ANY)
 
     @property
     def request(self) -> dict[str, Any]:
@@ -52,11 +72,13 @@ class Units:
     def _target_machine(self, level: int) -> Any:
         machine = self._machine
         return llvm.Target.from_triple(machine.triple).create_target_machine(
-            cpu=machine.cpu, features=machine.features, opt=level, reloc="pic", codemodel="default"
+            cpu=machine.least, features=machine.features, opt=level, reloc="pic", codemodel="default"
         )
 
     def parsed(self, text: str) -> Any:
         """A module. Raises RuntimeError when LLVM refuses the text."""
+        if self._machine.cpu != self._machine.least:
+            text = _SIGNATURE.sub(rf'\1 "tune-cpu"="{self._machine.cpu}"', text)
         # In a context of its own: in one that knows a type of that name already, the module's is called otherwise.
         module = llvm.parse_assembly(text, llvm.create_context())
         module.triple, module.data_layout = self._machine.triple, str(self.machine.target_data)
