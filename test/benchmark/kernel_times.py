@@ -31,6 +31,7 @@ from relaxir.dialect.functions import functions, name_of
 from relaxir.dialect.traversal import nested_operations
 from relaxir.lowering.fusion.linalg_queries import index_maps
 from relaxir.lowering.marks import CONTRACTION
+from relaxir.weights.arrays import to_numpy
 from support.stages import executable_of, lowered
 
 #: The calls in a compiled function, of kernels and of copies.
@@ -180,7 +181,7 @@ def main() -> None:
     built, module, weights = made(case)
     executable = clock.compiled(module, default_pipeline(weights_as(case), options.activations))
     executable.bind(executable.prepare(weights))
-    inputs = {name: value.numpy() for name, value in built.inputs.items()}
+    inputs = {name: to_numpy(value, name) for name, value in built.inputs.items()}
     _print(clock, *_timed(clock, executable, inputs, options.threads, options.rounds), options.top)
 
 

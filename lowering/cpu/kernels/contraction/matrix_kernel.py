@@ -33,6 +33,9 @@ __all__ = ["MatrixMicrokernel"]
 
 # The level of caches that the right factor is asked for in: a panel may be more than the first one holds.
 _LEVEL = 2
+# Where a tile asks for parts of its share: the processor reads ahead at each. bf16, Emerald Rapids, one thread, two by one:
+# BERT-base 0.94, 128 rows of 2048 x 2048 from memory 0.93; four by one 0.97 and 0.96.
+_PLACES = 2
 # Rows whose epilogues are built together, which share what they read of columns.
 _TOGETHER = 4
 
@@ -139,12 +142,16 @@ class MatrixMicrokernel(Microkernel):
         return em.add(em.add(right[0], em.number(size)), em.mul(part, em.number(size // share.of // LINE * LINE)))
 
     def _fetch(self, ahead: ir.Value, word: ir.Value, shares: int) -> None:
-        """Asks for as many lines as a step reads, or its share of these."""
+        """Asks for as many lines as a step reads, or for its share of the next panel's, at two places."""
         em, size, panel = self.emitter, self.factors.element_bytes, self.factors.panel * WORD_BYTES
-        done = em.op("arith.divui", [em.mul(word, em.number(panel)), em.number(shares)], em.index)
+        lines = self.matrix.words * panel // shares // LINE
+        places = _PLACES if shares > 1 and lines % _PLACES == 0 else 1
+        apart = self.factors.words * panel // shares // places // LINE * LINE
+        done = em.op("arith.divui", [em.mul(word, em.number(panel)), em.number(shares * places)], em.index)
         first = em.op("arith.divui", [em.add(ahead, done), em.number(size)], em.index)
-        for line in range(self.matrix.words * panel // shares // LINE):
-            em.prefetch(self._memory(self.factors.right), em.add(first, em.number(line * LINE // size)), _LEVEL)
+        for line in range(lines):
+            at = line // places * LINE + line % places * apart
+            em.prefetch(self._memory(self.factors.right), em.add(first, em.number(at // size)), _LEVEL)
 
     @staticmethod
     def _memory(operand: Operand) -> ir.Value:
