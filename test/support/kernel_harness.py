@@ -94,9 +94,10 @@ NUMPY = {
 
 
 def narrower(bits: int) -> Target:
-    """The host pretending to have narrower vectors."""
+    """The host pretending to have narrower vectors, and no tile registers."""
     host = Target.host()
-    return Target(host.triple, host.cpu, host.features, bits, 16)
+    features = ",".join(f for f in host.features.split(",") if not f.startswith("+amx-"))
+    return Target(host.triple, host.cpu, features, bits, 16)
 
 
 def generic(

@@ -216,15 +216,18 @@ class _Planner:
         return most // 2 if holds and self.target.vector_registers < self.tuning.many_registers else most
 
     def _panels(self) -> int:
-        """Panels that fill the accumulators of a tile of all rows, or of one; one where a step of k is more than a line."""
+        """Panels that fill the accumulators of a tile of all rows, or of one, with iterations for threads to share."""
         shape, tile, tuning = self.shape, self.tile, self.tuning
+        is_dot = self.sums == "dot"
+        if shape.shared or shape.columns is None or not (is_dot or self._is_packed()):
+            return 1
+        is_wide = is_dot or any(size > LINE for size in self._step_bytes())
         rows = 1 if shape.rows is None else max(1, shape.rows)
-        if any(size > LINE for size in self._step_bytes()):
-            return 1
-        several = self._sums_at_once(tuning.accumulators // rows) // tile.vectors
-        if shape.shared or shape.columns is None or self.sums == "dot" or not self._is_packed() or several < 2:
-            return 1
-        return several if shape.columns >= tuning.shared_iterations * several * tile.columns else 1
+        several = self._sums_at_once((tuning.wide_sums if is_wide else tuning.accumulators) // rows) // tile.vectors
+        shared = shape.columns // (tuning.shared_iterations * tile.columns)
+        if is_wide and shared < several:
+            several = 1 << max(0, shared.bit_length() - 1)
+        return several if 1 < several <= shared else 1
 
     def _scales_left(self) -> bool:
         """For words of few rows that a tile holds: all of them, or a single one where it is known at run time how many."""
