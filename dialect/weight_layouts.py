@@ -17,8 +17,8 @@ from .errors import RelaxError
 
 __all__ = ["WeightLayouts"]
 
-# Fields that are written where they are false.
-_OPTIONAL = {"int8_groups", "panels"}
+# Fields that are written where they are not the defaults.
+_OPTIONAL = {"int8_groups", "int8_exact", "panels"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class WeightLayouts:
         int8_unsigned: whether 8-bit integers of such a weight are unsigned.
         int8_groups: whether such a weight may have integers of four bits, and groups of rows with scales of their own; else it
             has bytes, and each sum one scale. Written where it may not.
+        int8_exact: whether products of bytes take so little that rows of floats are several of bytes each, all digits of them,
+            where a column of the weight has one scale. Written where they do.
         panels: whether factors of matrix products are packed in panels and widened first, at run time as well; else products
             read them as they are, but for quantized weights. Written where they are not.
     """
@@ -42,6 +44,7 @@ class WeightLayouts:
     int8_rows: int = 4
     int8_unsigned: bool = True
     int8_groups: bool = True
+    int8_exact: bool = False
     panels: bool = True
 
     @staticmethod
@@ -66,7 +69,8 @@ class WeightLayouts:
         """Writes the attribute, in place."""
         with module.context:
             i64 = ir.IntegerType.get_signless(64)
-            values = [(k, v) for k, v in asdict(self).items() if k not in _OPTIONAL or not v]
+            defaults = asdict(WeightLayouts())
+            values = [(k, v) for k, v in asdict(self).items() if k not in _OPTIONAL or v != defaults[k]]
             module.attributes[self.ATTRIBUTE] = ir.DictAttr.get(
                 {k: ir.BoolAttr.get(v) if isinstance(v, bool) else ir.IntegerAttr.get(i64, v) for k, v in values}
             )

@@ -149,7 +149,8 @@ class Target:
     def weight_layouts(self) -> WeightLayouts:
         """How the kernels want weights of products in memory."""
         bf16, int8 = self.bf16_dot or PLAIN, self.int8_dot or PLAIN_PAIRS
-        return WeightLayouts(self.matmul_tile[1], bf16.rows, int8.rows, int8.unsigned)
+        exact = self.multiplies_tiles("llvm.x86.tdpbsud")
+        return WeightLayouts(self.matmul_tile[1], bf16.rows, int8.rows, int8.unsigned, int8_exact=exact)
 
     def lanes(self, bits: int = 32) -> int:
         """How many elements of that width a vector register holds."""

@@ -1,4 +1,4 @@
-"""One row of floats as several rows of signed bytes, whose products with integers add up to the row's own.
+"""Rows of floats as several rows of signed bytes each, whose products with integers add up to the row's own.
 
 With the largest element of a group of a row, m::
 
@@ -19,9 +19,10 @@ from ...bindings import ir
 from ...ops import Concat, Dequantize, Maximum, Multiply, Quantize, Subtract, Sum
 from ...struct_info import TensorInfo
 from ..emit import cast
+from ..packing.block_movement import reshaped
 from .given_integers import full
 
-__all__ = ["is_one_row", "split_row", "sum_of_rows"]
+__all__ = ["can_split", "is_one_row", "split_rows", "sum_of_parts"]
 
 # What integers of the first row are at most; of the next ones it is a remainder, at most half a step.
 _LARGEST, _STEPS = 127, 254
@@ -31,18 +32,23 @@ _LEAST = 1e-33
 _ROWS = {32: 3, 16: 2}
 
 
-def is_one_row(x: ir.Value) -> bool:
-    """Whether this is a row [..., 1, k] of floats that are split."""
+def can_split(x: ir.Value) -> bool:
+    """Whether these are rows [..., m, k] of floats that are split."""
     info = TensorInfo.of(x)
-    return info.rank > 1 and all(d == 1 for d in info.shape[:-1]) and info.dtype.width in _ROWS
+    return info.rank > 1 and info.dtype.width in _ROWS
 
 
-def split_row(x: ir.Value, magnitude: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Integers [..., rows, k] and scales [..., rows, groups] of a row [..., 1, k].
+def is_one_row(x: ir.Value) -> bool:
+    """Whether this is a single row [..., 1, k]."""
+    return all(d == 1 for d in TensorInfo.of(x).shape[:-1])
+
+
+def split_rows(x: ir.Value, magnitude: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Integers [..., parts * m, k] and scales [..., parts * m, groups] of rows [..., m, k]: all first parts, all second ones...
 
     Args:
-        x: the row.
-        magnitude: the largest of each group, without its sign, f32 [..., 1, groups].
+        x: the rows.
+        magnitude: the largest of each group, without its sign, f32 [..., m, groups].
     """
     count = _ROWS[TensorInfo.of(x).dtype.width]
     f32, byte = ir.F32Type.get(), ir.IntegerType.get_signless(8)
@@ -59,9 +65,13 @@ def split_row(x: ir.Value, magnitude: ir.Value) -> tuple[ir.Value, ir.Value]:
     return _beside(integers), _beside(scales)
 
 
-def sum_of_rows(product: ir.Value) -> ir.Value:
-    """What rows [..., rows, n] add up to, [..., 1, n]."""
-    return Sum.create(product, axis=[-2], keepdims=True).result
+def sum_of_parts(product: ir.Value, x: ir.Value) -> ir.Value:
+    """What products [..., parts * m, n] of the parts of rows ``x`` add up to, [..., m, n]."""
+    if is_one_row(x):
+        return Sum.create(product, axis=[-2], keepdims=True).result
+    *outer, rows, _ = TensorInfo.of(x).shape
+    parts, columns = _ROWS[TensorInfo.of(x).dtype.width], TensorInfo.of(product).shape[-1]
+    return Sum.create(reshaped(product, [*outer, parts, rows, columns]), axis=[-3]).result
 
 
 def _beside(rows: list[ir.Value]) -> ir.Value:

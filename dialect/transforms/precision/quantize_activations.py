@@ -25,6 +25,8 @@ Rows that are dequantized bytes stay those integers, and nothing is rounded::
 Bytes without a sign get one, and what the zero point adds to the product of each column is taken away behind it
 (:mod:`.given_integers`). With ``floats=false`` only products of such rows are rewritten; with ``exact=true`` those of a single
 row of floats and integers of four bits, too, as two or three rows of bytes that say all that it does (:mod:`.exact_rows`).
+Where ``int8_exact`` of ``relax.weight_layouts`` says so, all rows of f32 are, if the weight has bytes and one scale per column,
+and more than a single row is multiplied with it anywhere.
 
 What the weight becomes comes from it alone: lifting moves that to preparation. Products of other weights stay, as do those of
 groups that the instructions do not divide, and on targets whose kernels sum bytes, and scale sums, those of others.
@@ -32,7 +34,7 @@ groups that the instructions do not divide, and on targets whose kernels sum byt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf, lcm
 from typing import ClassVar
@@ -68,10 +70,11 @@ from ...reports.activations import KeptProduct, QuantizedActivations, QuantizedP
 from ...reports.report import plural
 from ...struct_info import TensorInfo
 from ...symbolic import Dim
+from ...traversal import nested_operations
 from ...weight_layouts import WeightLayouts
 from ..emit import cast
 from ..packing.block_movement import per_index, reshaped
-from .exact_rows import is_one_row, split_row, sum_of_rows
+from .exact_rows import can_split, is_one_row, split_rows, sum_of_parts
 from .given_integers import GivenRows, column_sums, full, given_rows, turned
 
 __all__ = ["QuantizeActivations"]
@@ -85,6 +88,8 @@ _LEAST = 1e-30
 # With so many rows side by side an instruction sums products of bytes, and of weights of so many bits three rows take less time
 # than one of floats. 4096 x 4096 of int4, one row, Zen 4: 0.81 of the time; two threads, at the memory's limit: 0.94.
 _EXACT_ROWS, _EXACT_BITS = 4, (4,)
+# Products of more columns stay those of floats: there are three of each sum for a while, and vocabularies are long.
+_EXACT_COLUMNS = 1 << 15
 
 # Sums are of integers, exact and scaled once per group; a row in three parts is off by 2**-23 of a group's largest.
 _OF_SUMS = 1e-5
@@ -99,7 +104,7 @@ class QuantizeActivations(Pass):
             the module's ``relax.weight_layouts`` say.
         unsigned: whether it takes 8-bit weights as unsigned ones; else as signed ones. None: the same.
         floats: whether rows of floats are quantized; else only products of rows that are integers already change.
-        exact: whether single rows of floats become several of integers, where four are side by side.
+        exact: whether single rows of floats, or all of them, become several of integers, where four are side by side.
     """
 
     name: ClassVar[str] = "relax-quantize-activations"
@@ -119,11 +124,22 @@ class QuantizeActivations(Pass):
         unsigned = layouts.int8_unsigned if self.unsigned is None else self.unsigned
         if rows not in (1, 2, 4):
             raise RelaxError(f"expected 1, 2 or 4 rows, got {rows}")
-        rules = FlowRules.of(op)
-        for function in functions(op) if rows > 1 else ():
-            if num_input(function) is not None:
-                exact = self.exact and rows == _EXACT_ROWS
-                _Function(function, rows, unsigned, layouts.int8_groups, self.floats, exact, rules.flow(function)).rewrite()
+        rules, exact = FlowRules.of(op), self.exact and rows == _EXACT_ROWS
+        flows = [(f, rules.flow(f)) for f in functions(op) if num_input(f) is not None] if rows > 1 else []
+        many = _of_many_rows(flows) if exact and layouts.int8_exact else frozenset[str]()
+        for function, flow in flows:
+            _Function(function, rows, unsigned, layouts.int8_groups, self.floats, exact, many, flow).rewrite()
+
+
+def _of_many_rows(flows: Iterable[tuple[func.FuncOp, WeightFlow]]) -> frozenset[str]:
+    """Names of the weights that more than a single row is multiplied with anywhere: one layout is for all their products."""
+    found = set[str]()
+    for function, flow in flows:
+        for op in nested_operations(function.operation):
+            product = op.opview
+            if isinstance(product, PackedMatMul) and isinstance(product.weight.owner, Dequantize) and not is_one_row(product.x):
+                found.update(flow.sources(product.weight))
+    return frozenset(found)
 
 
 @dataclass(frozen=True)
@@ -136,7 +152,10 @@ class _Rearranged:
 
 @dataclass
 class _Function:
-    """One function; ``rearranged``, ``quantized`` and ``summed`` are what was made of weights, and of rows in groups."""
+    """One function; ``rearranged``, ``quantized`` and ``summed`` are what was made of weights, and of rows in groups.
+
+    ``many`` are the weights whose products with rows of floats are those of several rows of bytes each.
+    """
 
     function: func.FuncOp
     rows: int
@@ -144,6 +163,7 @@ class _Function:
     groups: bool
     floats: bool
     exact: bool
+    many: frozenset[str]
     flow: WeightFlow
     integer: list[QuantizedProduct] = field(default_factory=list[QuantizedProduct])
     kept: list[KeptProduct] = field(default_factory=list[KeptProduct])
@@ -174,7 +194,7 @@ class _Function:
             return False
         if exact:
             rewriter.discard(weight)
-            return rewriter.replace(op, [self._product_of_one(op, weight)])
+            return rewriter.replace(op, [self._exact_product(op, weight)])
         self.integer.append(QuantizedProduct(sources, _width(weight.x), _shape(weight.x)[_ROWS] // _groups(weight)))
         rewriter.discard(weight)
         given = given_rows(op.x)
@@ -185,15 +205,29 @@ class _Function:
         return rewriter.replace(op, self._product(op, weight, rows, TensorInfo.of(op.result).dtype))
 
     def _is_exact(self, op: PackedMatMul, weight: Dequantize) -> bool:
-        """Whether all digits of the only row are multiplied. Of bytes, making floats takes less than more rows do."""
-        return self.exact and not self.floats and not given_rows(op.x) and is_one_row(op.x) and _width(weight.x) in _EXACT_BITS
+        """Whether all digits of rows are multiplied: of a single one, or of all where the target has much more of such sums."""
+        if not self.exact or self.floats or given_rows(op.x) or not can_split(op.x):
+            return False
+        if self._is_of_many(op, weight):
+            return True
+        return is_one_row(op.x) and _width(weight.x) in _EXACT_BITS
 
-    def _product_of_one(self, op: PackedMatMul, weight: Dequantize) -> ir.Value:
-        """The product of a row as several of integers."""
+    def _is_of_many(self, op: PackedMatMul, weight: Dequantize) -> bool:
+        """Whether it is f32 by bytes of one scale per column that are multiplied with many rows, and sums are not too large."""
+        is_wide = _width(op.x) == _width(weight.result) == 32 and op.n <= _EXACT_COLUMNS
+        return (
+            is_wide
+            and _width(weight.x) == 8
+            and _groups(weight) == 1
+            and not self.many.isdisjoint(self.flow.sources(op.weight))
+        )
+
+    def _exact_product(self, op: PackedMatMul, weight: Dequantize) -> ir.Value:
+        """The product of rows as several of integers each."""
         rows = self._quantized_rows(op, _groups(weight), exact=True)
         product = self._product(op, weight, rows, ir.F32Type.get()).result
         with ir.InsertionPoint(op), op.location:
-            return cast(sum_of_rows(product), TensorInfo.of(op.result).dtype)
+            return cast(sum_of_parts(product, op.x), TensorInfo.of(op.result).dtype)
 
     def _refusal(self, op: PackedMatMul, weight: Dequantize) -> str | None:
         """Why a product stays as it is."""
@@ -312,7 +346,7 @@ def _quantized(x: ir.Value, groups: int, exact: bool) -> tuple[ir.Value, ...]:
     wide = cast(x, ir.F32Type.get())
     magnitude = _by_groups(Max, Abs.create(wide).result, groups)
     if exact:
-        integers, scale = split_row(x, magnitude)
+        integers, scale = split_rows(x, magnitude)
         return integers, scale, _group_sums(integers, groups)
     least, step = (full(v, ir.F32Type.get(), []) for v in (_LARGEST * _LEAST, 1 / _LARGEST))
     scale = Multiply.create(Maximum.create(magnitude, least).result, step).result

@@ -223,7 +223,10 @@ class _Planner:
             return 1
         is_wide = is_dot or any(size > LINE for size in self._step_bytes())
         rows = 1 if shape.rows is None else max(1, shape.rows)
-        several = self._sums_at_once((tuning.wide_sums if is_wide else tuning.accumulators) // rows) // tile.vectors
+        sums = tuning.wide_sums if is_wide else tuning.accumulators
+        if self.sums == "integers" and rows > 1:
+            sums = max(sums, tuning.wide_sums)
+        several = self._sums_at_once(sums // rows) // tile.vectors
         shared = shape.columns // (tuning.shared_iterations * tile.columns)
         if is_wide and shared < several:
             several = 1 << max(0, shared.bit_length() - 1)

@@ -23,8 +23,9 @@ class Tuning:
         accumulators: sums in flight, which hide the latency of a fused multiply-add: of 4 cycles, two begin in each.
         many_registers: with so many vector registers, eight sums, eight words and their masks fit. Two rows of four bits, Zen
             4: 1.17 times as much is read a second, one row: 1.07.
-        wide_sums: the same of several panels where a step of k is more than a line of each, and of dot products of bf16: memory
-            gives more to several streams. 0: there is one panel. One row, Zen 4: 0.94 of what memory gives, with several 0.86.
+        wide_sums: the same of several panels where a step of k is more than a line of each, of dot products of bf16, and of
+            several rows of integers: memory gives more to several streams. 0: there is one panel, or what ``accumulators`` are
+            for. One row of bf16, Zen 4: 0.94 of what memory gives, with several panels 0.86.
         unroll: steps of k in an iteration. 128 rows of 768 x 3072 f32, Zen 3: 0.94 of the time of one step.
         group_unroll: the same for narrow weights: two rows of nibbles are one load, eight rows are a line.
         dot_unroll: pairs of rows in an iteration: as many rows as ``unroll``.
@@ -136,8 +137,8 @@ class Tuning:
 
 _AVX512 = Tuning()
 # They do not read far enough ahead themselves. Emerald Rapids, one thread, a Llama (2048 x 4) that decodes: with several
-# panels, f32 0.78 of the time, bf16 0.90; with fetches from one row on, bf16 0.71, int8 of rows as bytes 0.93, int4 0.94, int8
-# of rows in f32 0.94, int4 0.89. 2 and 4 rows of 2048 x 5632 f32, with both: 0.70 and 0.61.
+# panels, f32 0.78 of the time, bf16 0.90, int4 as three rows of bytes 0.88; with fetches from one row on, bf16 0.71, int8 of
+# rows as bytes 0.93, int4 0.94, int8 of rows in f32 0.94, int4 0.89. 2 and 4 rows of 2048 x 5632 f32, with both: 0.70 and 0.61.
 _AMX = replace(
     _AVX512, wide_sums=16, fetch_busy=2, dot_fetch_rows=1, dot_fetch_bytes=8192, integer_fetch_rows=1, integer_fetch_bytes=4096
 )
