@@ -3,8 +3,8 @@
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-activations{floats=false})' \
 // RUN:   | filecheck %s --check-prefix=NONE
 
-module attributes {relax.weight_layouts = {bf16_rows = 2 : i64, columns = 8 : i64, int8_exact = true, int8_rows = 4 : i64,
-                                           int8_unsigned = true}} {
+module attributes {relax.weight_layouts = {bf16_rows = 2 : i64, columns = 8 : i64, int8_exact = true,
+                                           int8_rows = 4 : i64, int8_unsigned = true}} {
   // The first parts of all rows, then the second and the third ones.
   // CHECK-LABEL: @rows
   // CHECK:         "relax.concat"({{.*}}) {axis = 0 : i64} : {{.*}} -> tensor<15x16xi8>
@@ -27,9 +27,9 @@ module attributes {relax.weight_layouts = {bf16_rows = 2 : i64, columns = 8 : i6
   // CHECK-LABEL: @symbol
   // CHECK:         %[[Y:.*]] = "relax.quantized_matmul"
   // CHECK:         "relax.sum"({{.*}}) {axis = array<i64: -3>} : (tensor<2x3x?x12xf32, {{.*}}>) -> tensor<2x?x12xf32
-  func.func @symbol(%x: tensor<2x?x16xf32, {sym = ["m"]}> {relax.name = "x"}, %q: tensor<2x16x8xi8> {relax.name = "q"},
-      %s: tensor<2x1x8xf32> {relax.name = "s"}) -> tensor<2x?x12xf32, {sym = ["m"]}>
-      attributes {relax.num_input = 1 : i64} {
+  func.func @symbol(%x: tensor<2x?x16xf32, {sym = ["m"]}> {relax.name = "x"},
+      %q: tensor<2x16x8xi8> {relax.name = "q"}, %s: tensor<2x1x8xf32> {relax.name = "s"})
+      -> tensor<2x?x12xf32, {sym = ["m"]}> attributes {relax.num_input = 1 : i64} {
     %z = "relax.full"() {value = 0 : i64} : () -> tensor<i8>
     %0 = "relax.dequantize"(%q, %s, %z) : (tensor<2x16x8xi8>, tensor<2x1x8xf32>, tensor<i8>) -> tensor<2x16x8xf32>
     %1 = "relax.packed_matmul"(%x, %0) {layout = "tile 8", n = 12 : i64}
