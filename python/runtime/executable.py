@@ -19,6 +19,7 @@ from .artifact import write_artifact
 from .backend import runtime_of
 from .binding import prepared_arrays
 from .c_header import c_header
+from .copied import Copied
 from .entry_names import default_entry, unbound_entry
 from .executable_report import ExecutableReport
 from .export import export_to_file
@@ -40,7 +41,7 @@ from .weight_cache import cached_weights, weights_folder
 __all__ = ["Executable", "PreparedWeights", "State"]
 
 
-class Executable:
+class Executable(Copied):
     """Compiled entries, the preparation of their weights, and the weights bound to them.
 
     Calls are thread-safe. :meth:`bind` may replace the weights while calls run: each call uses one set of them. What an entry
@@ -100,8 +101,7 @@ class Executable:
         self.externs = externs
         library.externs = extern_table(self.manifest.externs, externs, library.name, trusted)
         self._library = library
-        self._object_code = object_code
-        self._shared_code = shared_code
+        self._object_code, self._shared_code = object_code, shared_code
         self._scratch = ScratchPool()
         self._default_entry: str | None = None
         self._state = self._runtime.state(library, self.manifest.state)
