@@ -174,7 +174,7 @@ def test_options_are_those_of_compile(compiled):
     with torch.no_grad():
         got = torch.compile(model, backend="relaxir", options={"weights": "int8"})(x)
         torch.testing.assert_close(got, model(x), rtol=0.05, atol=0.05)  # 8 bits per weight, 64 products a sum
-    assert any(array.dtype == np.int8 for array in compiled[0].executable._held.values())
+    assert any(array.dtype.itemsize == 1 for array in compiled[0].executable._held.values())
 
 
 def test_convolutions_are_those_of_compile(compiled):

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 
 import relaxir as rx
 from relaxir import RelaxError
+from relaxir.lowering.target import Target
 from relaxir.runtime import export
 from relaxir.weights import write_safetensors
 from relaxir.weights.formats.gguf_names import GGUF_ARCHITECTURES, file_name, model_name
@@ -110,7 +111,10 @@ def test_safetensors(folder: Path, weights: str | None) -> None:
     out.mkdir()
     executable.prepare(folder, out / "model.safetensors", format="safetensors", jobs=2)
     got = values(executable, folder)
-    assert_equal(values(compiled(), out if weights not in (None, "bf16") else out / "model.safetensors"), got)
+    # Three bytes of a row leave 2**-23 of it, and their scales are rounded, where tile registers multiply them.
+    rounding = 2.0**-21 if weights == "int8" and Target.host().weight_layouts.int8_exact else 0
+    for a, b in zip(values(compiled(), out if weights not in (None, "bf16") else out / "model.safetensors"), got, strict=True):
+        np.testing.assert_allclose(a, b, rtol=rounding)
     tensors = load_file(out / "model.safetensors")
     assert tensors[NORM].dtype == torch.bfloat16
     if weights in (None, "bf16"):
@@ -123,7 +127,7 @@ def test_safetensors(folder: Path, weights: str | None) -> None:
     scheme = QuantizationScheme(targets=["Linear"], weights=QuantizationArgs(**how), format=table["format"])
     layer = {n.removeprefix(f"{LAYER}.k_proj."): t for n, t in tensors.items() if f"{LAYER}.k_proj." in n}
     decoded = BaseCompressor.get_value_from_registry(table["format"]).decompress(layer, scheme)["weight"]
-    np.testing.assert_array_equal(decoded.numpy(), got[3].T)
+    np.testing.assert_allclose(decoded.numpy(), got[3].T, rtol=rounding)
 
 
 def test_pieces_and_interruptions_change_no_byte(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

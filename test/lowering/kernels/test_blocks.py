@@ -166,9 +166,10 @@ def test_narrow_weights(weights, rows, monkeypatch):
         executable = rx.compile(module, weights=weights, cache=False)
         made.append(executable.bind(executable.prepare({"w": b})))
     plans = [k.plan for e in made for s in e.report.sections if s.kind == "kernels" for k in s.kernels if k.plan]
-    # Tile registers multiply bf16 where the processor has them, and take no blocks.
+    # Tile registers multiply bf16 and bytes where the processor has them, and take no blocks.
     in_vectors = [plan for plan in plans if "sums=" in plan and "matrix=" not in plan]
-    has_tiles = weights == "bf16" and Target.host().multiplies_tiles("llvm.x86.tdpbf16ps")
+    instruction = {"bf16": "llvm.x86.tdpbf16ps", "int8": "llvm.x86.tdpbsud"}.get(weights)
+    has_tiles = instruction is not None and Target.host().multiplies_tiles(instruction)
     assert ["blocks=" in plan for plan in in_vectors] == ([] if has_tiles else [True, False])
     for count in (rows,) if rows != "m" else (0, 1, 5, 13, 29, 53):
         a = random((count, 160))
