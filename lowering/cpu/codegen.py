@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -235,40 +235,41 @@ def _new_name(kind: str, match: re.Match[str]) -> str:
     return f"%{kind}.{match.start() - match.string.rfind(_FUNCTION, 0, match.start())}"
 
 
+def _with_lines(text: str, pattern: re.Pattern[str], lines: Callable[[re.Match[str]], Sequence[str]]) -> str:
+    """The text with other lines in place of those that match, as far from the left as these: their first group says."""
+    return pattern.sub(lambda match: "\n".join(match[1] + line for line in lines(match)), text)
+
+
 def _widened_by_shifts(text: str) -> str:
     """The text with bf16 widened by integers."""
+    return _with_lines(text, _WIDENED, _shifted)
 
-    def shifted(match: re.Match[str]) -> str:
-        indent, name, lanes, value = match.groups()
-        narrow, wide = f"<{lanes} x i16>", f"<{lanes} x i32>"
-        own = _new_name("widened", match)
-        lines = (
-            f"{own}.bits = bitcast <{lanes} x bfloat> {value} to {narrow}",
-            f"{own}.word = zext {narrow} {own}.bits to {wide}",
-            f"{own}.upper = shl {wide} {own}.word, splat (i32 16)",
-            f"{name} = bitcast {wide} {own}.upper to <{lanes} x float>",
-        )
-        return "\n".join(indent + line for line in lines)
 
-    return _WIDENED.sub(shifted, text)
+def _shifted(match: re.Match[str]) -> Sequence[str]:
+    _, name, lanes, value = match.groups()
+    narrow, wide, own = f"<{lanes} x i16>", f"<{lanes} x i32>", _new_name("widened", match)
+    return (
+        f"{own}.bits = bitcast <{lanes} x bfloat> {value} to {narrow}",
+        f"{own}.word = zext {narrow} {own}.bits to {wide}",
+        f"{own}.upper = shl {wide} {own}.word, splat (i32 16)",
+        f"{name} = bitcast {wide} {own}.upper to <{lanes} x float>",
+    )
 
 
 def _stores_apart(text: str) -> str:
     """The text with masked stores of narrow integers that LLVM cannot merge with what truncates these."""
+    return _with_lines(text, _NARROW_STORE, _apart)
 
-    def apart(match: re.Match[str]) -> str:
-        indent, call, kind, lanes, width, value = match.groups()
-        name = _new_name("apart", match)
-        bits = int(lanes) * int(width)
-        if bits >= 128:
-            return f'{indent}{name} = call {kind} asm "", "=v,0"({kind} {value})\n{indent}{call} {name},'
-        # No vector register holds so few bits for assembler.
-        lines = (
-            f"{name}.in = bitcast {kind} {value} to i{bits}",
-            f'{name}.out = call i{bits} asm "", "=r,0"(i{bits} {name}.in)',
-            f"{name} = bitcast i{bits} {name}.out to {kind}",
-            f"{call} {name},",
-        )
-        return "\n".join(indent + line for line in lines)
 
-    return _NARROW_STORE.sub(apart, text)
+def _apart(match: re.Match[str]) -> Sequence[str]:
+    _, call, kind, lanes, width, value = match.groups()
+    name, bits = _new_name("apart", match), int(lanes) * int(width)
+    if bits >= 128:
+        return f'{name} = call {kind} asm "", "=v,0"({kind} {value})', f"{call} {name},"
+    # No vector register holds so few bits for assembler.
+    return (
+        f"{name}.in = bitcast {kind} {value} to i{bits}",
+        f'{name}.out = call i{bits} asm "", "=r,0"(i{bits} {name}.in)',
+        f"{name} = bitcast i{bits} {name}.out to {kind}",
+        f"{call} {name},",
+    )
