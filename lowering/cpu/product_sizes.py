@@ -142,7 +142,7 @@ def planned_product(block: ir.Block) -> tuple[ir.Operation, ContractionPlan] | N
 
 def _has_free_sizes(plan: ContractionPlan) -> bool:
     """Whether a plan is one of tiles alone."""
-    return plan.sums == "fma" and plan.panels == 1 and plan.stage is None and plan.blocks is None
+    return plan.sums == "fma" and plan.panels == 1 and plan.stage is None and plan.blocks is None and plan.split is None
 
 
 def _is_plain(op: ir.Operation, result: ir.Value) -> bool:

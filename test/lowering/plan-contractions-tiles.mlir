@@ -121,3 +121,32 @@ func.func @row_of_pairs(%a: memref<1x64xbf16>, %b: memref<32x32x32x2xbf16>, %c: 
   }
   return
 }
+
+// Elements in f32 are three bf16 each; of a number of rows that a call says, few are summed in vectors.
+// CHECK-LABEL: @many(
+// CHECK: "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=2:8192 split=3x3:128x256x320:63"
+func.func @many(%a: memref<128x640xf32>, %b: memref<16x640x32xf32>, %c: memref<128x512xf32>) {
+  linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
+      ins(%a, %b : memref<128x640xf32>, memref<16x640x32xf32>) outs(%c : memref<128x512xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %p = arith.mulf %u, %v : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// CHECK-LABEL: @some(
+// CHECK: parts=128:16384:8388608 split=3x3:128x512x320:63:8"
+func.func @some(%a: memref<?x640xf32>, %b: memref<16x640x32xf32>, %c: memref<?x512xf32>) {
+  linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
+      ins(%a, %b : memref<?x640xf32>, memref<16x640x32xf32>) outs(%c : memref<?x512xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %p = arith.mulf %u, %v : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}

@@ -79,6 +79,15 @@ class Emitter(OperationBuilder):
         """What is known to divide an index: of a loop's variable its step, if it begins at a multiple; a factor."""
         return self._divisors.get(value, 1)
 
+    def select(self, condition: ir.Value, then: ir.Value, otherwise: ir.Value) -> ir.Value:
+        """One of two indices: what divides both divides it."""
+        value = self.op("arith.select", [condition, then, otherwise], self.index)
+        found = 0
+        for base, constant in (self.split(then), self.split(otherwise)):
+            found = gcd(found, constant if base is None else gcd(self.divisor(base), constant))
+        self._divisors[value] = max(1, found)
+        return value
+
     def opaque(self, value: ir.Value) -> ir.Value:
         """The same index, in a register, of which LLVM does not know how it was computed; once per block."""
         x, constant = self.split(value)

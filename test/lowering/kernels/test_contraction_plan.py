@@ -95,8 +95,9 @@ def test_more_rows_keep_what_many_rows_gain_from(name: str) -> None:
             continue
         plans = [plan_contraction(replace(shape, rows=rows, columns=4096), target) for rows in SIZES]
         for few, many in itertools.pairwise(plans):
-            assert many.stage is not None or few.stage is None
-            assert many.blocks is not None or few.blocks is None
+            assert many.stage is not None or few.stage is None or many.split is not None
+            assert many.blocks is not None or few.blocks is None or many.split is not None
+            assert many.split is not None or few.split is None
             assert many.panels <= few.panels
 
 

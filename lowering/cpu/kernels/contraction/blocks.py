@@ -24,7 +24,7 @@ from .....dialect.bindings import ir
 from ....kernels.emit.emitter import LoopWork
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Point
-from .contraction_plan import ContractionPlan
+from .contraction_plan import Blocks
 from .copied_left import LeftCopier
 from .fma_sums import FmaSums
 from .microkernel import Microkernel, Sums
@@ -32,28 +32,36 @@ from .staging import Stager
 from .tile_place import Column, NextPanel, Share, Steps, TilePlace
 from .tiles import Tiles
 
-__all__ = ["BlockLoops"]
-
-#: Panels that a unit has at least.
-_LEAST = 4
+__all__ = ["BlockLoops", "BlockUnit"]
 
 TileBody = Callable[[TilePlace, Sequence[ir.Value]], None]
 """Builds a tile from where it is, and where its sums are."""
 
 
 class BlockLoops:
-    """Builds these loops for one contraction; ``stager`` computes a right factor that takes long."""
+    """Builds these loops for one contraction; ``stager`` computes a right factor that takes long, ``copies`` are of rows."""
 
-    def __init__(self, plan: ContractionPlan, tiles: Tiles, microkernel: Microkernel, sums: Sums, stager: Stager | None):
-        loads, blocks = microkernel.loads, plan.blocks
-        assert blocks is not None
+    #: Panels that a unit has at least.
+    least = 4
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        tiles: Tiles,
+        microkernel: Microkernel,
+        sums: Sums,
+        stager: Stager | None = None,
+        *,
+        copies: bool = False,
+    ):
+        loads = microkernel.loads
         self.tiles, self.microkernel, self.sums, self.stager = tiles, microkernel, sums, stager
         self.contraction, self.emitter, self.memory = loads.contraction, loads.emitter, loads.memory
         extents, m = self.contraction.nest.extents, self.contraction.m
         assert m is not None
         self.m, self.rows, self.columns = m, extents[m], extents[self.contraction.n]
         self.height, self.depth, self.most, self.few = blocks.rows, blocks.depth, blocks.columns, blocks.few
-        self.copies = plan.copied_left
+        self.copies = copies
         #: Columns of a unit.
         self.width = self.emitter.number(self.most)
 
@@ -76,7 +84,7 @@ class BlockLoops:
         """The columns of a unit: half, and half of that, where there would be few units."""
         em, panel = self.emitter, self.tiles.panel
         widths = [self.most]
-        while widths[-1] >= 2 * _LEAST * panel:
+        while widths[-1] >= 2 * self.least * panel:
             widths.append(widths[-1] // (2 * panel) * panel)
         found = em.number(widths[-1])
         for width in reversed(widths[:-1]):
@@ -94,16 +102,20 @@ class BlockLoops:
     def _unit(self, point: Point, row: ir.Value, column: ir.Value) -> None:
         em, k, depth = self.emitter, self.contraction.nest.extents[self.contraction.k].static, self.depth
         assert k is not None
-        unit = _Unit(self, point, row, column)
+        unit = self.unit(point, row, column)
         unit.each_tile(unit.begin)
         whole = k // depth * depth
-        em.each(em.number(0), em.number(whole), depth, lambda k: unit.each_product(Steps(k, Size.of(depth))))
+        em.each(em.number(0), em.number(whole), depth, lambda k: unit.products(Steps(k, Size.of(depth))))
         if k > whole:
-            unit.each_product(Steps(em.number(whole), Size.of(k - whole)))
-        unit.each_tile(unit.end)
+            unit.products(Steps(em.number(whole), Size.of(k - whole)))
+        unit.finish()
+
+    def unit(self, point: Point, row: ir.Value, column: ir.Value) -> BlockUnit:
+        """The block of rows and chunk of panels that begin there."""
+        return BlockUnit(self, point, row, column)
 
 
-class _Unit:
+class BlockUnit:
     """One block of rows and chunk of panels: its sums, in tiles as they are computed."""
 
     def __init__(self, blocks: BlockLoops, point: Point, row: ir.Value, column: ir.Value):
@@ -116,20 +128,20 @@ class _Unit:
         assert k is not None
         self.copier = LeftCopier(loads, blocks.height, min(blocks.depth, k)) if blocks.copies else None
 
-    def each_product(self, steps: Steps) -> None:
+    def products(self, steps: Steps) -> None:
         """Adds the products of some steps of k; of a right factor that takes long, each panel of them is computed first."""
         sums, stager = self.blocks.sums, self.blocks.stager
         if self.copier is not None:
-            loads = self.copier.copied(self.point, self.row, self._count(), steps)
+            loads = self.copier.copied(self.point, self.row, self.count(), steps)
             sums, stager = FmaSums(loads), None if stager is None else Stager(loads, stager.groups)
-        self._each_panel(lambda n, columns, last: self._products(n, columns, last, steps, sums, stager))
+        self.each_panel(lambda n, columns, last: self._products(n, columns, last, steps, sums, stager))
 
     def each_tile(self, tile: TileBody) -> None:
         """Every tile of every panel."""
         none = Steps(self.emitter.number(0), Size.of(0))
-        self._each_panel(lambda n, columns, _: self._tiles(tile, n, columns, none, None, 0))
+        self.each_panel(lambda n, columns, _: self._tiles(tile, n, columns, none, None, 0))
 
-    def _each_panel(self, panel: Callable[[ir.Value, Sequence[Column], ir.Value], None]) -> None:
+    def each_panel(self, panel: Callable[[ir.Value, Sequence[Column], ir.Value], None]) -> None:
         """Every panel, from its first column and its columns; and where the whole ones end."""
         em, blocks = self.emitter, self.blocks
         width, extent = blocks.tiles.panel, blocks.columns
@@ -155,21 +167,21 @@ class _Unit:
 
     def _adding(self, sums: Sums) -> TileBody:
         def tile(place: TilePlace, places: Sequence[ir.Value]) -> None:
-            self._store(sums.accumulate(place, self._loaded(places)), places)
+            self.store(sums.accumulate(place, self.loaded(places)), places)
 
         return tile
 
     def _stage(self, stager: Stager, n: ir.Value, columns: Sequence[Column], steps: Steps) -> tuple[Sums, int | ir.Value]:
         """Computes some steps of a panel, in the first tile where there is a whole one; what reads it, and the rows done."""
-        em, blocks, count = self.emitter, self.blocks, self._count()
+        em, blocks, count = self.emitter, self.blocks, self.count()
         height = self.loads.plan.first_height(count if isinstance(count, int) else None)
         scratch = stager.scratch(steps)
 
         def first_tile() -> None:
-            places = self._places(n, columns, self.row, height)
+            places = self.places(n, self.row, height, len(columns))
             rows = blocks.tiles.points(self.point, blocks.m, self.row, height)
-            totals = stager.in_tile(TilePlace(rows, columns, Share(em.number(0), 0), steps), self._loaded(places), scratch)
-            self._store(totals, places)
+            totals = stager.in_tile(TilePlace(rows, columns, Share(em.number(0), 0), steps), self.loaded(places), scratch)
+            self.store(totals, places)
 
         def alone() -> None:
             stager.alone(self.point, columns, steps, scratch)
@@ -210,10 +222,10 @@ class _Unit:
         done: int | ir.Value,
     ) -> None:
         """The rows behind those that are done."""
-        em, blocks, count = self.emitter, self.blocks, self._count()
+        em, blocks, count = self.emitter, self.blocks, self.count()
 
         def one(first: ir.Value, height: int, share: Share) -> None:
-            places = self._places(n, columns, first, height)
+            places = self.places(n, first, height, len(columns))
             rows = blocks.tiles.points(self.point, blocks.m, first, height)
             tile(TilePlace(rows, columns, replace(share, following=following), steps), places)
 
@@ -227,23 +239,24 @@ class _Unit:
             begin, count = em.add(self.row, done), em.sub(count if isinstance(count, ir.Value) else em.number(count), done)
         blocks.tiles.split(begin, count, loop, one)
 
-    def _count(self) -> int | ir.Value:
+    def count(self) -> int | ir.Value:
         """The rows of this block."""
         em, blocks, static = self.emitter, self.blocks, self.blocks.rows.static
-        if static is not None and static % blocks.height == 0:
-            return blocks.height
+        if static is not None and (static <= blocks.height or static % blocks.height == 0):
+            return min(static, blocks.height)
         left = em.sub(blocks.memory.size(blocks.rows), self.row)
         return em.op("arith.minui", [left, em.number(blocks.height)], em.index)
 
-    def _places(self, n: ir.Value, columns: Sequence[Column], first: ir.Value, height: int) -> list[ir.Value]:
+    def places(self, n: ir.Value, first: ir.Value, height: int, vectors: int) -> list[ir.Value]:
         """Where the sums of a tile are."""
         em, blocks = self.emitter, self.blocks
         start = em.mul(em.sub(n, self.column), em.number(blocks.height))
         start = em.add(start, em.mul(em.sub(first, self.row), em.number(blocks.tiles.panel)))
-        offsets = [i * blocks.tiles.panel + j * blocks.tiles.width for i in range(height) for j in range(len(columns))]
+        offsets = [i * blocks.tiles.panel + j * blocks.tiles.width for i in range(height) for j in range(vectors)]
         return [em.add(start, em.number(i)) if i else start for i in offsets]
 
-    def _store(self, totals: Sequence[ir.Value], places: Sequence[ir.Value]) -> None:
+    def store(self, totals: Sequence[ir.Value], places: Sequence[ir.Value]) -> None:
+        """Writes the sums of a tile."""
         for total, place in zip(totals, places, strict=True):
             self.emitter.effect("vector.store", [total, self.sums, place])
 
@@ -251,12 +264,17 @@ class _Unit:
         """Where sums start."""
         for point, at in zip(self.loads.column_points(place), places, strict=True):
             first = self.emitter.broadcast(self.epilogue.initial(point), self.blocks.tiles.width)
-            self._store([first], [at])
+            self.store([first], [at])
+
+    def finish(self) -> None:
+        """Behind all products."""
+        self.each_tile(self.end)
 
     def end(self, place: TilePlace, places: Sequence[ir.Value]) -> None:
         """Writes the results: a pass over sums that are near costs less than code for the last block's tiles of their own."""
-        for point, total in zip(self.loads.column_points(place), self._loaded(places), strict=True):
+        for point, total in zip(self.loads.column_points(place), self.loaded(places), strict=True):
             self.epilogue.store(total, point)
 
-    def _loaded(self, places: Sequence[ir.Value]) -> list[ir.Value]:
+    def loaded(self, places: Sequence[ir.Value]) -> list[ir.Value]:
+        """The sums of a tile."""
         return [self.emitter.op("vector.load", [self.sums, place], self.kind) for place in places]

@@ -5,10 +5,24 @@ from __future__ import annotations
 from .....dialect.errors import RelaxError
 from .....dialect.packed_layout import NIBBLES
 from ....target import Target
-from .contraction_plan import BLOCKS, COLUMNS, PARTS, ROWS, Blocks, ContractionPlan, Parts, Staging, batch_loop, shared_loop
+from .contraction_plan import (
+    BLOCKS,
+    COLUMNS,
+    PARTS,
+    ROWS,
+    Blocks,
+    ContractionPlan,
+    Parts,
+    SplitTile,
+    Staging,
+    batch_loop,
+    shared_loop,
+)
 from .matrix_shape import TILE_ROWS, TILE_WORDS
 from .plan import can_fold, can_multiply_tiles, can_stage, needed_instruction
 from .shape import ContractionShape
+from .split_factors import TILE_STEPS
+from .split_plan import F32_PARTS, can_split, split_bytes
 from .tuning import tuning_of
 
 __all__ = ["check_plan"]
@@ -39,6 +53,8 @@ class _Check:
             self._parts(self.plan.parts)
         self._copied_left()
         self._matrix()
+        if self.plan.split is not None:
+            self._split(self.plan.split)
         self._joined()
         self._threads()
 
@@ -164,6 +180,17 @@ class _Check:
         fits = fits and (not matrix.line or (matrix.rows == 2 * matrix.line and shape.matrix.line % matrix.line == 0))
         _expect(fits, "registers inside of lines", f"matrix={matrix}")
 
+    def _split(self, split: SplitTile) -> None:
+        plan, shape, blocks, got = self.plan, self.shape, split.blocks, f"split={split}"
+        fits = can_split(shape, self.target, plan.tile) and plan.sums in ("fma", "words", "groups") and plan.matrix is None
+        _expect(fits, "no split, as tile registers multiply no such factors", got)
+        _expect(split.left == split.right == F32_PARTS, f"a split in {F32_PARTS}x{F32_PARTS} parts", got)
+        fits = blocks.rows % TILE_ROWS == 0 and blocks.columns % plan.tile.columns == 0 and plan.group_unroll % 2 == 0
+        fits = fits and blocks.depth % TILE_STEPS == 0 and self._keeps_groups(blocks)
+        _expect(fits, "a split in blocks of whole registers and groups", got)
+        most = self.tuning.split_bytes
+        _expect(split_bytes(split, plan.tile) <= most, f"a split in blocks of at most {most} bytes", got)
+
     def _joined(self) -> None:
         plan, shape = self.plan, self.shape
         fits = len(shape.shared) == 1 and shape.has_rows and plan.panels == 1 and plan.stage is None and plan.sums == "fma"
@@ -177,7 +204,7 @@ class _Check:
 
     def _threads(self) -> None:
         plan, shape = self.plan, self.shape
-        known = {COLUMNS, *([ROWS] if shape.has_rows else []), *([] if plan.blocks is None else [BLOCKS])}
+        known = {COLUMNS, *([ROWS] if shape.has_rows else []), *([BLOCKS] if plan.blocks or plan.split else [])}
         known |= set() if plan.parts is None else {PARTS}
         known |= {batch_loop(i) for i in range(len(shape.batch))} | {shared_loop(i) for i in range(len(shape.shared))}
         for name in plan.threads:

@@ -23,6 +23,7 @@ __all__ = [
     "MatrixTile",
     "Parts",
     "RegisterTile",
+    "SplitTile",
     "Staging",
     "batch_loop",
     "parse_plan",
@@ -151,6 +152,23 @@ class Parts:
 
 
 @dataclass(frozen=True)
+class SplitTile:
+    """Elements of both factors become sums of bf16, whose products tile registers sum, in blocks.
+
+    Attributes:
+        left, right: how many bf16 an element of each is.
+        blocks: which ones; fewer rows are summed without.
+    """
+
+    left: int
+    right: int
+    blocks: Blocks
+
+    def __str__(self) -> str:
+        return f"{self.left}x{self.right}:{self.blocks}"
+
+
+@dataclass(frozen=True)
 class ContractionPlan:
     """How one contraction is computed.
 
@@ -176,6 +194,7 @@ class ContractionPlan:
         copied_left: whether rows of a block are copied, which tiles read then.
         parts: of many rows, where a cache holds the right factor.
         matrix: of what tile registers multiply, in the place of tiles of ``tile``'s rows.
+        split: of f32 for tile registers that multiply bf16.
         joined: whether tiles, all whole, go on from one place in the shared loop to the next, as if rows were numbered through.
         threads: the loops whose iterations threads share; of nested ones the outermost does.
     """
@@ -198,6 +217,7 @@ class ContractionPlan:
     copied_left: bool = False
     parts: Parts | None = None
     matrix: MatrixTile | None = None
+    split: SplitTile | None = None
     joined: bool = False
     threads: tuple[str, ...] = ()
 
@@ -307,6 +327,12 @@ def _matrix(text: str) -> MatrixTile:
     return MatrixTile(rows, words, *positives(least, ":"))
 
 
+def _split(text: str) -> SplitTile:
+    parts, blocks = text.split(":", 1)
+    left, right = positives(parts)
+    return SplitTile(left, right, _blocks(blocks))
+
+
 def _yes(text: str) -> bool:
     return one_of("yes")(text) == "yes"
 
@@ -342,6 +368,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "copied_left": _yes,
     "parts": _parts,
     "matrix": _matrix,
+    "split": _split,
     "joined": _yes,
     "threads": lambda text: tuple(text.split("+")),
 }
@@ -364,6 +391,7 @@ _EXAMPLES = {
     "blocks": "rows x columns x depth and a number of rows, such as blocks=128x256x256:24",
     "parts": "rows and elements of both factors, such as parts=128:16384:8388608",
     "matrix": "rows x words and the least number of rows, such as matrix=32x16:8",
+    "split": "parts of both factors and blocks, such as split=3x3:128x512x512:32",
     "joined": "joined=yes",
     "threads": "loops, such as threads=batch0+columns",
 }

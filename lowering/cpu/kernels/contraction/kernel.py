@@ -50,6 +50,7 @@ from .operand_loads import OperandLoads
 from .parts import PartLoops
 from .plan_contractions import checked_plan
 from .shape import factors_of_tiles, group_invariant_of, multiples_of
+from .split_blocks import SplitBlockLoops
 from .staging import Stager
 from .tile_place import Column, Share, Steps, TilePlace
 from .tiles import Tiles
@@ -117,7 +118,7 @@ class ContractionKernel:
                 if operation.name == "memref.load":
                     self.memory.captured(operation.operands[0])
         self.microkernel.epilogue.read_scalars()
-        inner = self._columns if self.plan.blocks is None else self._blocked
+        inner = self._split if self.plan.split is not None else self._blocked
         self._loops([(d, batch_loop(i)) for i, d in enumerate(self.contraction.batch)], Point(), inner)
         self.microkernel.done()
 
@@ -220,18 +221,31 @@ class ContractionKernel:
         self._range(COLUMNS, em.number(0), em.number(done), several * panel, tile)
         return done
 
+    def _split(self, point: Point) -> None:
+        """Many rows in blocks that tile registers multiply."""
+        assert self.plan.split is not None
+        blocks = SplitBlockLoops(self.plan, self.tiles, self.microkernel, self.sums, self.groups)
+        self._many_rows(point, blocks, self.plan.split.blocks.above, self._blocked)
+
     def _blocked(self, point: Point) -> None:
-        """In blocks; few rows without, where it is known at run time only how many there are."""
-        em, m, plan = self.emitter, self.contraction.m, self.plan
+        """In blocks, where the plan has such."""
+        plan = self.plan
+        if plan.blocks is None:
+            self._columns(point)
+            return
+        blocks = BlockLoops(plan.blocks, self.tiles, self.microkernel, self.sums, self.stager, copies=plan.copied_left)
+        self._many_rows(point, blocks, plan.blocks.above, self._columns)
+
+    def _many_rows(self, point: Point, blocks: BlockLoops, above: int, few: Callable[[Point], None]) -> None:
+        """In blocks; few rows without these, where it is known at run time only how many there are."""
+        em, m = self.emitter, self.contraction.m
         assert m is not None
-        assert plan.blocks is not None
-        blocks = BlockLoops(plan, self.tiles, self.microkernel, self.sums, self.stager)
         if self.extents[m].static is not None:
             blocks.build(point, self._work())
             return
-        count, least = self.memory.size(self.extents[m]), em.number(plan.blocks.above)
+        count, least = self.memory.size(self.extents[m]), em.number(above)
         em.only_when(em.compare("ugt", count, least), lambda: blocks.build(point, self._work()))
-        em.only_when(em.compare("ule", count, least), lambda: self._columns(point))
+        em.only_when(em.compare("ule", count, least), lambda: few(point))
 
     def _panels(self, point: Point, sums: Sums, begin: int = 0) -> None:
         """Column panels: whole ones in a loop, then the one that is cut off; or those of each part of the rows."""

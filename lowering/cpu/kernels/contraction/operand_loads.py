@@ -131,6 +131,8 @@ class OperandLoads:
         """Whether vectors of a packed panel begin at one place and a constant; rows of an image do, where they can."""
         if not offset.floors() and not self.plan.joined and self.plan.parts is None:
             return False
+        if point.lanes is not None and point.lanes.dim != self.contraction.n:
+            return False
         base, _ = self.emitter.split(point.variables[self.contraction.n]) if point.lanes is not None else (None, 0)
         return base is None or self.emitter.divisor(base) % self.plan.tile.columns == 0
 

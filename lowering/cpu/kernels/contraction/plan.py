@@ -25,6 +25,7 @@ from .contraction_plan import (
 )
 from .matrix_shape import TILE_ROWS, TILE_WORDS, words_at_once
 from .shape import ContractionShape
+from .split_plan import plan_split
 from .tuning import LINE, Tuning, tuning_of
 
 __all__ = ["can_fold", "can_multiply_tiles", "can_stage", "needed_instruction", "plan_contraction"]
@@ -94,6 +95,7 @@ class _Planner:
         self.few_rows = self._tiles_before_staging() * self.tile.rows
         self.panels = self._panels()
         self.matrix = self._matrix()
+        self.split = None if self.matrix else plan_split(shape, target, self.tile, self.sums, self.tuning)
         self.blocks = self._blocks()
         self.tile = self._even_tile()
         self.stage = self._stage()
@@ -120,6 +122,7 @@ class _Planner:
             copied_left=self._copies_left(),
             parts=self.parts,
             matrix=self.matrix,
+            split=self.split,
             threads=self._threads(),
         )
 
@@ -176,6 +179,10 @@ class _Planner:
             return MatrixTile(most, words, least)
         even = (rows for rows in range(most, most - tuning.matrix_uneven - 1, -1) if shape.rows % rows == 0)
         return MatrixTile(next(even, most), words, least)
+
+    def _splits_all(self) -> bool:
+        """Whether all rows are split for tile registers; of a number that is known at run time, few are not."""
+        return self.split is not None and self.shape.rows is not None
 
     def _fold(self) -> int:
         """Steps of k that fill a vector whose columns are fewer than it has lanes."""
@@ -276,7 +283,7 @@ class _Planner:
 
     def _stage(self) -> Staging | None:
         shape = self.shape
-        if not self._is_long() or self.sums == "integers" or shape.depth is None:
+        if not self._is_long() or self.sums == "integers" or shape.depth is None or self._splits_all():
             return None
         sizes = [*shape.shared, shape.rows]
         rows = None if None in sizes else prod(s for s in sizes if s is not None)
@@ -289,7 +296,7 @@ class _Planner:
     def _blocks(self) -> Blocks | None:
         shape, tuning = self.shape, self.tuning
         takes_steps = self.sums != "integers" and (self._is_long() or self.sums != "groups") and self.matrix is None
-        if not shape.has_rows or shape.shared or shape.outer or not takes_steps:
+        if not shape.has_rows or shape.shared or shape.outer or not takes_steps or self._splits_all():
             return None
         above = self.few_rows if self._is_long() else tuning.block_tiles * self.tile.rows
         if shape.depth is None or shape.depth <= tuning.block_longer or (shape.rows is not None and shape.rows <= above):
@@ -365,7 +372,7 @@ class _Planner:
         shape = self.shape
         height = self.tile.rows if self.matrix is None else self.matrix.rows
         is_tile = not shape.shared and (not shape.has_rows or (shape.rows is not None and shape.rows <= height))
-        if is_tile or self.stage is not None or self.blocks is not None:
+        if is_tile or self.stage is not None or self.blocks is not None or self._splits_all():
             return None
         return Parts(self.tuning.part_rows, self.tuning.part_left, self.tuning.part_right)
 
@@ -377,11 +384,11 @@ class _Planner:
         if not self.target.openmp or not self._is_enough():
             return ()
         loops = [(batch_loop(i), size) for i, size in enumerate(shape.batch)]
-        if self.blocks is not None:
+        if self.blocks is not None or self.split is not None:
             loops.append((BLOCKS, None))
         if self.parts is not None:
             loops += [(PARTS, None), *([(COLUMNS, shape.columns)] if self.panels > 1 else [])]
-        elif self.blocks is None or shape.rows is None:
+        elif (self.blocks is None and not self._splits_all()) or shape.rows is None:
             columns = shape.columns if shape.columns is None or self.panels > 1 else shape.columns // self.tile.columns
             loops += [(COLUMNS, columns), *((shared_loop(i), size) for i, size in enumerate(shape.shared))]
             loops += [(ROWS, self._whole_tiles())] if shape.has_rows else []

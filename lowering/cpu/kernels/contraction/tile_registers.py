@@ -8,7 +8,7 @@ Source: Intel, "Intel 64 and IA-32 Architectures Software Developer's Manual", v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .....dialect.bindings import ir
@@ -20,6 +20,8 @@ __all__ = ["Registers", "TileMemory", "TileRegisters"]
 
 #: Registers of sums, two rows of two; of the left factor; of the right one.
 _SUMS, _LEFT, _RIGHT = ((0, 1), (2, 3)), (4, 5), (6, 7)
+# Of an f32: products of parts whose numbers add up to as many or more are behind its last bit.
+_PARTS = 3
 # The only palette there is: 8 registers of 1 KiB.
 _PALETTE = 1
 
@@ -102,6 +104,44 @@ class TileRegisters:
                 numbers = [self._number(n) for n in (_SUMS[i][j], _LEFT[i], _RIGHT[j])]
                 self.emitter.intrinsic_effect(self.instruction, numbers)
 
+    def multiply_parts(
+        self,
+        registers: Registers,
+        left: Sequence[Sequence[TileMemory]],
+        right: Sequence[Sequence[TileMemory]],
+        between: Sequence[Callable[[], None]] = (),
+    ) -> None:
+        """Adds products of factors that are sums of parts, each of the 8 bits behind the one before: those of 24 bits.
+
+        Args:
+            registers: what registers hold.
+            left, right: of each register of rows, and of columns, its parts.
+            between: builds other code, which is spread evenly: far from each other, both would wait in turns.
+        """
+        shapes, held = registers.shapes(), dict[int, TileMemory]()
+        products = [
+            (i, j, a, b) for a, b in _pairs(len(left[0]), len(right[0])) for i in range(len(left)) for j in range(len(right))
+        ]
+
+        def loaded(number: int, tile: TileMemory) -> int:
+            if held.get(number) is not tile:
+                self._access("tileloadd64", number, tile, shapes)
+            held[number] = tile
+            return number
+
+        for done, (i, j, a, b) in enumerate(products):
+            numbers = (_SUMS[i][j], loaded(_LEFT[i], left[i][a]), loaded(_RIGHT[j], right[j][b]))
+            self.emitter.intrinsic_effect(self.instruction, [self._number(n) for n in numbers])
+            for build in between[done * len(between) // len(products) : (done + 1) * len(between) // len(products)]:
+                build()
+
+    def load(self, registers: Registers, tiles: Sequence[Sequence[TileMemory]]) -> None:
+        """Reads sums, by tiles of rows and of columns."""
+        shapes = registers.shapes()
+        for i, row in enumerate(tiles):
+            for j, tile in enumerate(row):
+                self._access("tileloadd64", _SUMS[i][j], tile, shapes)
+
     def store(self, registers: Registers, tiles: Sequence[Sequence[TileMemory]]) -> None:
         """Writes sums, by tiles of rows and of columns."""
         shapes = registers.shapes()
@@ -150,6 +190,13 @@ class TileRegisters:
             use.begin.erase()
             use.end.erase()
         return [u for u in uses if u not in others]
+
+
+def _pairs(left: int, right: int) -> list[tuple[int, int]]:
+    """Parts of two factors whose products count, each pair with a part of the one before it: that stays in its register."""
+    first = [(0, b) for b in reversed(range(1, right))]
+    others = [(a, b) for a in range(1, left) for b in reversed(range(min(right, _PARTS - a)))]
+    return [*first, *others, (0, 0)]
 
 
 def _around(op: ir.Operation) -> list[ir.Operation]:

@@ -1,0 +1,221 @@
+"""Blocks of a product of f32 whose parts in bf16 tile registers multiply (Intel AMX).
+
+::
+
+    for unit of 128 rows and 16 panels {                     // what threads share
+      sums = fill                                            // on the stack
+      for k step 512 {
+        rows = three bf16 for each element of the left factor            // on the stack
+        for panel {
+          steps = three bf16 for each element of the right factor        // on the stack
+          for 32 rows { sums += 6 products of parts } } }
+      for panel, for row { where a sum is not a number, it is summed again in vectors }
+      for panel, for tile { out = epilogue(sums) } }
+
+Sums are at least as near to the exact ones as those of fused multiply-adds: an instruction adds 32 products and rounds once
+for 16 of them. Infinity has no parts (what is left of it is not a number), hence the sums again. Parts below the normal
+numbers count as zero: of elements below 2 ** -110 the last bits are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from .....dialect.bindings import ir
+from ....kernels.emit.linear_index import Size
+from ....kernels.emit.memory import Point
+from .blocks import BlockLoops, BlockUnit
+from .contraction_plan import ContractionPlan
+from .group_loads import GroupLoads
+from .matrix_shape import TILE_ROWS, TILE_WORDS, WORD_BYTES
+from .microkernel import Microkernel, Sums
+from .split_factors import SPLIT_INSTRUCTION, TILE_STEPS, LeftSplitter, RightSplitter
+from .tile_place import Column, Share, Steps, TilePlace
+from .tile_registers import Registers, TileMemory, TileRegisters
+from .tiles import Tiles
+
+__all__ = ["SplitBlockLoops"]
+
+# Registers of rows whose products are summed at once.
+_TOGETHER = 2
+
+
+# Shares that pairs of registers have at most in splitting what follows.
+_SHARES = 8
+
+
+@dataclass(frozen=True)
+class _Following:
+    """The panel behind one: its columns, in how many shares it is split, and the buffer for it."""
+
+    columns: Sequence[Column]
+    shares: int
+    buffer: ir.Value
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """Some steps of a panel: its first column, its columns, and the buffer that has its parts."""
+
+    n: ir.Value
+    columns: Sequence[Column]
+    steps: Steps
+    buffer: ir.Value
+    following: _Following | None
+
+
+class SplitBlockLoops(BlockLoops):
+    """Builds these loops for one contraction; ``sums`` are those of rows that are summed again."""
+
+    least = 6
+
+    def __init__(self, plan: ContractionPlan, tiles: Tiles, microkernel: Microkernel, sums: Sums, groups: GroupLoads | None):
+        assert plan.split is not None
+        super().__init__(plan.split.blocks, tiles, microkernel, sums)
+        self.split, self.groups = plan.split, groups
+
+    def unit(self, point: Point, row: ir.Value, column: ir.Value) -> BlockUnit:
+        """As :meth:`BlockLoops.unit`."""
+        return _SplitUnit(self, point, row, column)
+
+
+class _SplitUnit(BlockUnit):
+    """One block of rows and chunk of panels."""
+
+    def __init__(self, blocks: SplitBlockLoops, point: Point, row: ir.Value, column: ir.Value):
+        super().__init__(blocks, point, row, column)
+        k = blocks.contraction.nest.extents[blocks.contraction.k].static
+        assert k is not None
+        self.split, depth = blocks.split, min(blocks.depth, k)
+        self.left = LeftSplitter(self.loads, self.split, depth)
+        self.right = RightSplitter(self.loads, self.split, depth, blocks.tiles.vectors, blocks.groups)
+        self.registers, self.k = TileRegisters(self.emitter, SPLIT_INSTRUCTION), k
+
+    def products(self, steps: Steps) -> None:
+        """As :meth:`BlockUnit.products`."""
+        em, count = self.emitter, self.count()
+        self.left.split(self.point, self.row, count, steps)
+        most = self.blocks.height // (_TOGETHER * TILE_ROWS)
+        shares = 1 << max(1, min(most, _SHARES)).bit_length() - 1
+        if not most or not self.right.takes_units(steps, TILE_STEPS // shares):
+            self.each_panel(lambda n, columns, _: self._alone(n, columns, steps))
+        elif isinstance(count, int):
+            self._ahead(steps, shares)
+        else:
+            is_enough = em.compare("uge", count, em.number((shares * _TOGETHER - 1) * TILE_ROWS + 1))
+            em.only_when(is_enough, lambda: self._ahead(steps, shares))
+            is_less = em.compare("ult", count, em.number((shares * _TOGETHER - 1) * TILE_ROWS + 1))
+            em.only_when(is_less, lambda: self.each_panel(lambda n, columns, _: self._alone(n, columns, steps)))
+
+    def _alone(self, n: ir.Value, columns: Sequence[Column], steps: Steps) -> None:
+        """A panel, split first."""
+        zero = self.emitter.number(0)
+        self.right.split(self.point, columns, steps, zero)
+        self._panel(_Panel(n, columns, steps, zero, None))
+
+    def _ahead(self, steps: Steps, shares: int) -> None:
+        """All panels, each split between the products of the one before."""
+        em, size = self.emitter, self.emitter.number(self.blocks.tiles.panel)
+
+        def panel(n: ir.Value, columns: Sequence[Column], last: ir.Value) -> None:
+            if columns[0][1] is not None or len(columns) < self.blocks.tiles.vectors:
+                self._alone(n, columns, steps)
+                return
+            number, after = em.op("arith.divui", [em.sub(n, self.column), size], em.index), em.add(n, size)
+            buffer = em.op("arith.andi", [number, em.number(1)], em.index)
+            em.only_when(em.compare("eq", n, self.column), lambda: self.right.split(self.point, columns, steps, buffer))
+            # Behind the last panel it is split once more: a condition costs more.
+            following = em.select(em.compare("ult", after, last), after, n)
+            other = em.op("arith.xori", [buffer, em.number(1)], em.index)
+            ahead = _Following(self.blocks.tiles.columns(following), shares, other)
+            self._panel(_Panel(n, columns, steps, buffer, ahead))
+
+        self.each_panel(panel)
+
+    def finish(self) -> None:
+        """As :meth:`BlockUnit.finish`."""
+        self.each_panel(lambda n, columns, _: self._again(n, columns))
+        super().finish()
+
+    def _panel(self, panel: _Panel) -> None:
+        """The products of some steps of a panel: two registers of rows at a time, and one where their number is odd."""
+        em, count = self.emitter, self.count()
+        held = Registers((TILE_ROWS,) * _TOGETHER, len(panel.columns), TILE_WORDS)
+        begin = self.registers.begin(held)
+        rows = count if isinstance(count, ir.Value) else em.number(count)
+        number = em.op("arith.ceildivui", [rows, em.number(TILE_ROWS)], em.index)
+        pairs = em.op("arith.andi", [number, em.number(-_TOGETHER)], em.index)
+        first = em.number(0)
+        if panel.following is not None:
+            first = em.number(panel.following.shares * _TOGETHER)
+            em.each(em.number(0), first, _TOGETHER, lambda tile: self._tiles_of(held, panel, tile, _TOGETHER))
+        alone = replace(panel, following=None)
+        em.each(first, pairs, _TOGETHER, lambda tile: self._tiles_of(held, alone, tile, _TOGETHER))
+        if not isinstance(count, int) or -(-count // TILE_ROWS) % _TOGETHER:
+            em.only_when(em.compare("ult", pairs, number), lambda: self._tiles_of(held, alone, pairs, 1))
+        self.registers.end(held, begin)
+
+    def _tiles_of(self, held: Registers, panel: _Panel, first: ir.Value, count: int) -> None:
+        """The same of some registers of rows, from the ``first`` one of the block on."""
+        em, split, depth = self.emitter, self.split, panel.steps.count.static
+        assert depth is not None
+        numbers = [em.add(first, em.number(i)) for i in range(count)]
+        sums = [[self._sum(panel.n, number, j) for j in range(held.vectors)] for number in numbers]
+        self.registers.load(held, sums)
+        columns = [self.right.register(panel.buffer, j) for j in range(held.vectors)]
+
+        def step(at: ir.Value) -> None:
+            left = [[self.left.tile(at, part, number) for part in range(split.left)] for number in numbers]
+            right = [[self.right.tile(at, part, column) for part in range(split.right)] for column in columns]
+            self.registers.multiply_parts(held, left, right, self._between(panel, first, at))
+
+        em.each(em.number(0), em.number(-(-depth // TILE_STEPS)), 1, step)
+        self.registers.store(held, sums)
+
+    def _between(self, panel: _Panel, first: ir.Value, at: ir.Value) -> list[Callable[[], None]]:
+        """What a step of a tile does for the panel that follows: its share of splitting it."""
+        em, following, steps = self.emitter, panel.following, panel.steps
+        if following is None:
+            return []
+        assert steps.count.static is not None
+        count = TILE_STEPS // following.shares
+        pair = em.op("arith.shrui", [first, em.number(_TOGETHER.bit_length() - 1)], em.index)
+        done = em.add(em.mul(pair, em.number(steps.count.static // following.shares)), em.mul(at, em.number(count)))
+        begin = em.add(steps.first, done)
+        return self.right.unit(self.point, following.columns, steps, following.buffer, begin, count)
+
+    def _sum(self, n: ir.Value, tile: ir.Value, vector: int) -> TileMemory:
+        """Where the sums of a register of rows and a vector of columns are."""
+        em, panel = self.emitter, self.blocks.tiles.panel
+        first = em.add(self.row, em.mul(tile, em.number(TILE_ROWS)))
+        (place,) = self.places(n, first, 1, 1)
+        place = em.add(place, em.number(vector * TILE_WORDS))
+        return TileMemory(self.sums, em.mul(place, em.number(WORD_BYTES)), em.number(panel * WORD_BYTES))
+
+    def _again(self, n: ir.Value, columns: Sequence[Column]) -> None:
+        """Sums the rows of a panel again that have sums which are no numbers."""
+        em, blocks, count = self.emitter, self.blocks, self.count()
+        end = em.add(self.row, em.number(count) if isinstance(count, int) else count)
+
+        def row(first: ir.Value) -> None:
+            places = self.places(n, first, 1, len(columns))
+            rows = blocks.tiles.points(self.point, blocks.m, first, 1)
+            place = TilePlace(rows, columns, Share(em.number(0), 0), Steps(em.number(0), Size.of(self.k)))
+            em.only_when(self._has_none(places), lambda: self._sum_again(place, places))
+
+        em.each(self.row, end, 1, row)
+
+    def _has_none(self, places: Sequence[ir.Value]) -> ir.Value:
+        """Whether one of the sums is not a number."""
+        em = self.emitter
+        kind, unordered = em.vector(self.blocks.tiles.width, em.i1), {"predicate": em.float_predicate("uno")}
+        found = [em.op("arith.cmpf", [v, v], kind, unordered) for v in self.loaded(places)]
+        every = found[0]
+        for one in found[1:]:
+            every = em.op("arith.ori", [every, one], kind)
+        return em.reduce("or", every)
+
+    def _sum_again(self, place: TilePlace, places: Sequence[ir.Value]) -> None:
+        self.begin(place, places)
+        self.store(self.blocks.sums.accumulate(place, self.loaded(places)), places)

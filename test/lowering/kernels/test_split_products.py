@@ -1,0 +1,212 @@
+"""Products of f32 as products of bf16 by tile registers (Intel AMX): results on any machine, by emulation, in small blocks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+from relaxir.dialect.errors import RelaxError
+from relaxir.lowering.cpu.codegen import assembly
+from relaxir.lowering.cpu.kernels.contraction.check_plan import check_plan
+from relaxir.lowering.cpu.kernels.contraction.contraction_plan import parse_plan
+from relaxir.lowering.cpu.kernels.contraction.plan import plan_contraction
+from relaxir.lowering.cpu.kernels.contraction.shape import BufferShape, ContractionShape, GroupShape
+from relaxir.lowering.target import Target
+from support.contractions import tune
+from support.emulation import compile_for, generated
+from support.narrow_products import WEIGHTS, check
+from support.stages import lowered
+
+NAME = "sapphirerapids"
+TARGET = Target.parse(f"cpu:{NAME}")
+#: Blocks of 64 rows, 64 steps and two or three panels.
+SMALL = {
+    "split_rows": 8,
+    "split_columns": 32,
+    "split_steps": 16,
+    "split_block_rows": 64,
+    "split_block_depth": 64,
+    "split_panels": (3, 1),
+    "split_blocks": 3,
+}
+#: Rows, steps of k and columns: around those of registers, blocks and panels.
+SIZES = [
+    (8, 16, 32),
+    (15, 31, 33),
+    (16, 32, 64),
+    (17, 33, 70),
+    (33, 64, 96),
+    (48, 65, 97),
+    (64, 96, 130),
+    (65, 128, 192),
+    (100, 129, 65),
+    (129, 200, 127),
+]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    tune(monkeypatch, **SMALL)
+
+
+def product(rows: int | str, depth: int, columns: int) -> rx.Module:
+    builder = rx.Builder()
+    with builder.function("main"):
+        x, w = builder.input("x", (rows, depth), "f32"), builder.weight("w", (depth, columns), "f32")
+        builder.output(builder.relu(builder.add(builder.matmul(x, w), builder.weight("b", (columns,), "f32"))))
+    return builder.build()
+
+
+def plans(module: rx.Module) -> list[str]:
+    text = str(lowered(module, TARGET, None, upto="relax-plan-loops"))
+    return re.findall(r'relax\.plan = "([^"]*)"', text)
+
+
+def weights_of(depth: int, columns: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(depth)
+    return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in (("w", (depth, columns)), ("b", columns))}
+
+
+def same(executable: rx.Executable, x: np.ndarray, weights: dict[str, np.ndarray]) -> None:
+    """What f64 says: sums of one f32 after the other would be this near, too."""
+    wide = {name: array.astype(np.float64) for name, array in weights.items()}
+    want = np.maximum(x.astype(np.float64) @ wide["w"] + wide["b"], 0)
+    np.testing.assert_allclose(executable(x), want, rtol=0, atol=1e-6 * np.abs(want).max(initial=0))
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_sizes(sizes: tuple[int, int, int], checked: bool) -> None:
+    rows, depth, columns = sizes
+    module, weights = product(*sizes), weights_of(depth, columns)
+    assert any("split=3x3" in plan for plan in plans(module))
+    executable = compile_for(module, NAME, checked=checked)
+    executable.bind(executable.prepare(weights))
+    same(executable, np.random.default_rng(rows).standard_normal((rows, depth)).astype(np.float32), weights)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(("depth", "columns"), [(96, 70), (64, 200), (130, 64)])
+def test_any_number_of_rows(depth: int, columns: int) -> None:
+    executable, weights = compile_for(product("m", depth, columns), NAME), weights_of(depth, columns)
+    executable.bind(executable.prepare(weights))
+    for rows in (0, 1, 7, 8, 16, 31, 33, 48, 49, 63, 64, 65, 113, 128, 200):
+        same(executable, np.random.default_rng(rows).standard_normal((rows, depth)).astype(np.float32), weights)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("first", range(3))
+def test_weights_that_are_computed(first: int) -> None:
+    check(40, WEIGHTS[first::3], [40], NAME)
+    check("n", WEIGHTS[first::6], [3, 64, 70], NAME)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("rows", [40, "m"])
+def test_numbers_without_parts(rows: int | str) -> None:
+    """Infinity, and what is none, are where they are without parts; sums of others keep their bits' worth."""
+    executable, weights = compile_for(product(rows, 70, 64), NAME), weights_of(70, 64)
+    weights["w"][3, 5], weights["w"][69, 6] = np.inf, np.nan
+    executable.bind(executable.prepare(weights))
+    x = np.random.default_rng(2).standard_normal((40, 70)).astype(np.float32)
+    x[2, 0], x[17, 69], x[33, 4], x[39, 3], x[8, 1] = np.inf, -np.inf, np.nan, 0, 3e38
+    with np.errstate(all="ignore"):
+        want = np.maximum(x @ weights["w"] + weights["b"], 0)
+    np.testing.assert_allclose(executable(x), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("small")
+def test_products_of_two_inputs() -> None:
+    """A right factor that lies as it is, in a batch, and is cut off behind the last whole panel."""
+    builder = rx.Builder()
+    with builder.function("main"):
+        x, y = builder.input("x", (2, "m", 70), "f32"), builder.input("y", (2, 70, 101), "f32")
+        builder.output(builder.matmul(x, y))
+    executable, rng = compile_for(builder.build(), NAME), np.random.default_rng(4)
+    y = rng.standard_normal((2, 70, 101)).astype(np.float32)
+    for rows in (3, 40, 65):
+        x = rng.standard_normal((2, rows, 70)).astype(np.float32)
+        want = x.astype(np.float64) @ y
+        np.testing.assert_allclose(executable(x, y), want, rtol=0, atol=1e-6 * np.abs(want).max())
+
+
+def test_sums_are_as_near_as_those_of_multiply_adds() -> None:
+    module, weights = product(64, 2048, 256), weights_of(2048, 256)
+    x = np.random.default_rng(5).standard_normal((64, 2048)).astype(np.float32)
+    want = np.maximum(x.astype(np.float64) @ weights["w"] + weights["b"], 0)
+    errors = []
+    for name in (NAME, "x86-64-v4"):
+        executable = compile_for(module, name)
+        executable.bind(executable.prepare(weights))
+        errors.append(np.linalg.norm(executable(x) - want))
+    assert errors[0] < errors[1]
+
+
+def test_a_step_has_six_products_of_each_register() -> None:
+    """Four registers of sums; a part stays in its register for the next product where it can."""
+    text = assembly(generated(product(64, 64, 192), NAME), TARGET)
+    kinds = re.findall(r"^\t(tileloadd|tdpbf16ps|tilestored)", text, re.M)
+    assert kinds.count("tdpbf16ps") % 24 == 0
+    loops = kinds.count("tdpbf16ps") // 24
+    assert kinds.count("tileloadd") == loops * (14 + 4)
+    assert kinds.count("tilestored") == loops * 4
+
+
+PANEL = BufferShape(32, 32, panels=(32,))
+SHAPE = ContractionShape(64, 256, 512, buffers=(PANEL,))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "depth", "split"),
+    [
+        (63, 256, 512, None),
+        (64, 256, 512, "3x3:64x256x512:63"),
+        (197, 768, 768, "3x3:112x192x384:63"),
+        (128, 768, 3072, "3x3:128x192x512:63"),
+        (None, 768, 768, "3x3:128x512x384:63:8"),
+        (3000, 4096, 1030, "3x3:128x512x352:63"),
+        (64, 160, 512, None),
+        (64, 256, 48, None),
+    ],
+)
+def test_blocks(rows: int | None, columns: int, depth: int, split: str | None) -> None:
+    found = plan_contraction(replace(SHAPE, rows=rows, columns=columns, depth=depth), TARGET).split
+    assert str(found) == str(split)
+
+
+@pytest.mark.parametrize(("size", "depth"), [(32, 512), (48, 480), (128, 512), (1024, 512), (768, 384), (1000, None)])
+def test_blocks_keep_groups(size: int, depth: int | None) -> None:
+    shape = replace(SHAPE, depth=6 * size * 64, group=GroupShape(size, 3))
+    found = plan_contraction(shape, TARGET)
+    check_plan(found, shape, TARGET)
+    assert (
+        ((found.split and found.split.blocks.depth % size == 0) or size % found.split.blocks.depth == 0)
+        if depth
+        else not found.split
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "split", "message"),
+    [
+        (SHAPE, "3x2:64x256x512:63", "a split in 3x3 parts"),
+        (SHAPE, "3x3:40x256x512:63", "blocks of whole registers and groups"),
+        (SHAPE, "3x3:64x256x500:63", "blocks of whole registers and groups"),
+        (SHAPE, "3x3:64x250x512:63", "blocks of whole registers and groups"),
+        (replace(SHAPE, group=GroupShape(96, 3)), "3x3:64x256x512:63", "blocks of whole registers and groups"),
+        (SHAPE, "3x3:512x512x512:63", "blocks of at most 1572864 bytes"),
+        (replace(SHAPE, outer=(3,)), "3x3:64x256x512:63", "no split, as tile registers multiply no such factors"),
+        (replace(SHAPE, element="f64"), "3x3:64x256x512:63", "no split, as tile registers multiply no such factors"),
+    ],
+)
+def test_plans_that_do_not_fit(shape: ContractionShape, split: str, message: str) -> None:
+    good = plan_contraction(shape, TARGET)
+    check_plan(good, shape, TARGET)
+    plan = replace(good, split=parse_plan(f"tile=8x2x16 sums=fma accumulators=8 unroll=4 split={split}").split)
+    with pytest.raises(RelaxError, match=message):
+        check_plan(plan, shape, TARGET)
