@@ -18,7 +18,7 @@ from relaxir.lowering.cpu.kernels.contraction.shape import BufferShape, Contract
 from relaxir.lowering.target import Target
 from support.contractions import tune
 from support.emulation import compile_for, generated
-from support.narrow_products import WEIGHTS, check
+from support.narrow_products import WEIGHTS, Weight, build, check
 from support.stages import lowered
 
 NAME = "sapphirerapids"
@@ -26,6 +26,7 @@ TARGET = Target.parse(f"cpu:{NAME}")
 #: Blocks of 64 rows, 64 steps and two or three panels.
 SMALL = {
     "split_rows": 8,
+    "split_rows_scaled": 8,
     "split_columns": 32,
     "split_steps": 16,
     "split_block_rows": 64,
@@ -99,11 +100,43 @@ def test_any_number_of_rows(depth: int, columns: int) -> None:
         same(executable, np.random.default_rng(rows).standard_normal((rows, depth)).astype(np.float32), weights)
 
 
+@pytest.mark.parametrize(
+    ("weight", "parts"),
+    [
+        (Weight("i4", 300, 128, 32), "3x1"),
+        (Weight("ui4", 272, 128, 64, zeros=True), "3x1"),
+        (Weight("i4", 256, 128), "3x1"),
+        (Weight("ui6", 256, 128, 32), "3x3"),
+        (Weight("i4", 256, 96, 48), "3x3"),
+        (Weight("ui4", 256, 96, 32, low=True), "3x3"),
+        (Weight("ui4", 256, 96, 32, codes=True), "3x3"),
+        (Weight("f8E4M3FN", 256, 96, 32), "3x3"),
+    ],
+)
+def test_integers_are_one_part_where_their_sums_are_scaled(weight: Weight, parts: str) -> None:
+    assert [plan for plan in plans(build(64, [weight])[0]) if f"split={parts}:" in plan]
+
+
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("first", range(3))
 def test_weights_that_are_computed(first: int) -> None:
     check(40, WEIGHTS[first::3], [40], NAME)
     check("n", WEIGHTS[first::6], [3, 64, 70], NAME)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("rows", [8, 17, 33, 70, "m"])
+def test_sums_of_groups_are_scaled(rows: int | str) -> None:
+    """Groups of a register, of several, of all steps, and of more than a block; columns behind the last whole panel."""
+    weights = [
+        Weight("i4", 70, 192, 32),
+        Weight("ui4", 100, 128, 64, zeros=True),
+        Weight("i4", 65, 160),
+        Weight("ui6", 96, 96, 32),
+        Weight("ui4", 33, 256, 128, zeros=True),
+        Weight("ui8", 64, 96, 96),
+    ]
+    check(rows, weights, [3, 8, 31, 64, 97] if rows == "m" else [int(rows)], NAME)
 
 
 @pytest.mark.usefixtures("small")
@@ -195,6 +228,7 @@ def test_blocks_keep_groups(size: int, depth: int | None) -> None:
     ("shape", "split", "message"),
     [
         (SHAPE, "3x2:64x256x512:63", "a split in 3x3 parts"),
+        (replace(SHAPE, group=GroupShape(32, 3, is_short=True)), "3x3:64x256x512:63", "a split in 3x1 parts"),
         (SHAPE, "3x3:40x256x512:63", "blocks of whole registers and groups"),
         (SHAPE, "3x3:64x256x500:63", "blocks of whole registers and groups"),
         (SHAPE, "3x3:64x250x512:63", "blocks of whole registers and groups"),

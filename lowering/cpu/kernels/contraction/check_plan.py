@@ -22,7 +22,7 @@ from .matrix_shape import TILE_ROWS, TILE_WORDS
 from .plan import can_fold, can_multiply_tiles, can_stage, needed_instruction
 from .shape import ContractionShape
 from .split_factors import TILE_STEPS
-from .split_plan import F32_PARTS, can_split, split_bytes
+from .split_plan import F32_PARTS, can_split, right_parts, split_bytes
 from .tuning import tuning_of
 
 __all__ = ["check_plan"]
@@ -184,7 +184,8 @@ class _Check:
         plan, shape, blocks, got = self.plan, self.shape, split.blocks, f"split={split}"
         fits = can_split(shape, self.target, plan.tile) and plan.sums in ("fma", "words", "groups") and plan.matrix is None
         _expect(fits, "no split, as tile registers multiply no such factors", got)
-        _expect(split.left == split.right == F32_PARTS, f"a split in {F32_PARTS}x{F32_PARTS} parts", got)
+        expected = f"{F32_PARTS}x{right_parts(shape)}"
+        _expect(f"{split.left}x{split.right}" == expected, f"a split in {expected} parts", got)
         fits = blocks.rows % TILE_ROWS == 0 and blocks.columns % plan.tile.columns == 0 and plan.group_unroll % 2 == 0
         fits = fits and blocks.depth % TILE_STEPS == 0 and self._keeps_groups(blocks)
         _expect(fits, "a split in blocks of whole registers and groups", got)

@@ -62,6 +62,13 @@ class GroupLoads:
         value = self.loads.factor(invariant.step_value, place, step, part)
         return value if invariant.conversion is None else self._converted(value)
 
+    def difference(self, point: Point, step: int, column: Column, part: Environment) -> ir.Value:
+        """What a column has ``step`` steps of k behind the point, in front of its scale: an integer as a float."""
+        value = self.step_value(point, step, column, part)
+        if self.invariant.zero_point is None:
+            return value
+        return self.emitter.op("arith.subf", [value, self._zero_point(part)], value.type)
+
     def _masked(self, words: ir.Value, place: int) -> ir.Value:
         """One integer of each word, where it is; the last one shifted, which would be negative."""
         em = self.emitter

@@ -79,6 +79,7 @@ class GroupShape:
         operations: how many each step's value takes.
         has_word: whether that value is an integer of a word; has_zero: whether a zero point or a minimum was taken out of it.
         word_steps: after how many steps all words are others, where more than one is read.
+        is_short: whether that value is an integer of eight bits, less a zero point, whose sum takes nothing but a scale.
         reads_invariant: whether it reads what is the same, too.
     """
 
@@ -88,6 +89,7 @@ class GroupShape:
     has_zero: bool = False
     reads_invariant: bool = False
     word_steps: int = 0
+    is_short: bool = False
 
 
 @dataclass(frozen=True)
@@ -308,7 +310,31 @@ def _group_shape(group: GroupInvariant) -> GroupShape:
     operations = len(group.step_value.operations)
     has_word, has_zero = group.packed_word is not None, group.zero_point is not None or group.low is not None
     steps = 0 if group.high_word is None else group.word_steps
-    return GroupShape(group.group_size, operations, has_word, has_zero, group.reads_invariant, steps)
+    return GroupShape(group.group_size, operations, has_word, has_zero, group.reads_invariant, steps, _is_short(group))
+
+
+def _is_short(group: GroupInvariant) -> bool:
+    """Whether steps are integers of up to eight bits less zero points of such: below 256, with eight significant bits."""
+    if group.low is not None or group.scale is None:
+        return False
+    if group.zero_point is not None and not _is_byte(group.zero_point, group):
+        return False
+    step, names = group.step_value, [op.name for op in group.step_value.operations]
+    is_byte = names in (["arith.sitofp"], ["arith.uitofp"]) and [str(o.argument.type) for o in step.operands] == ["i8"]
+    return group.packed_word is not None or is_byte
+
+
+def _is_byte(value: ir.Value, group: GroupInvariant) -> bool:
+    """Whether an invariant integer is a widened byte, or a constant that is as small."""
+    if value in [o.argument for o in group.operands]:
+        return element_bits(value.type) <= 8
+    op = value.owner
+    if not isinstance(op, ir.Operation | ir.OpView):
+        return False
+    if op.operation.name == "arith.constant":
+        attribute = op.operation.attributes["value"]
+        return isinstance(attribute, ir.IntegerAttr) and abs(attribute.value) < 128
+    return op.operation.name in ("arith.extsi", "arith.extui") and _is_byte(op.operation.operands[0], group)
 
 
 def _integer_shape(product: IntegerProduct | None) -> IntegerShape | None:

@@ -8,7 +8,7 @@
         rows = three bf16 for each element of the left factor            // on the stack
         for panel {
           steps = three bf16 for each element of the right factor        // on the stack
-          for 32 rows { sums += 6 products of parts } } }
+          for 32 rows { sums += 6 products of parts } } }          // of integers with scales 3, :mod:`.scaled_tiles`
       for panel, for row { where a sum is not a number, it is summed again in vectors }
       for panel, for tile { out = epilogue(sums) } }
 
@@ -25,11 +25,13 @@ from dataclasses import dataclass, replace
 from .....dialect.bindings import ir
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Point
+from ....kernels.emit.scalar_body import Environment
 from .blocks import BlockLoops, BlockUnit
 from .contraction_plan import ContractionPlan
 from .group_loads import GroupLoads
 from .matrix_shape import TILE_ROWS, TILE_WORDS, WORD_BYTES
 from .microkernel import Microkernel, Sums
+from .scaled_tiles import ScaledTiles
 from .split_factors import SPLIT_INSTRUCTION, TILE_STEPS, LeftSplitter, RightSplitter
 from .tile_place import Column, Share, Steps, TilePlace
 from .tile_registers import Registers, TileMemory, TileRegisters
@@ -158,20 +160,76 @@ class _SplitUnit(BlockUnit):
 
     def _tiles_of(self, held: Registers, panel: _Panel, first: ir.Value, count: int) -> None:
         """The same of some registers of rows, from the ``first`` one of the block on."""
-        em, split, depth = self.emitter, self.split, panel.steps.count.static
+        em, depth = self.emitter, panel.steps.count.static
         assert depth is not None
         numbers = [em.add(first, em.number(i)) for i in range(count)]
+        steps = -(-depth // TILE_STEPS)
+        if self.right.is_scaled:
+            self._scaled_tiles(held, panel, numbers, steps)
+            return
         sums = [[self._sum(panel.n, number, j) for j in range(held.vectors)] for number in numbers]
         self.registers.load(held, sums)
-        columns = [self.right.register(panel.buffer, j) for j in range(held.vectors)]
-
-        def step(at: ir.Value) -> None:
-            left = [[self.left.tile(at, part, number) for part in range(split.left)] for number in numbers]
-            right = [[self.right.tile(at, part, column) for part in range(split.right)] for column in columns]
-            self.registers.multiply_parts(held, left, right, self._between(panel, first, at))
-
-        em.each(em.number(0), em.number(-(-depth // TILE_STEPS)), 1, step)
+        em.each(em.number(0), em.number(steps), 1, lambda at: self._multiply(held, panel, numbers, at, []))
         self.registers.store(held, sums)
+
+    def _scaled_tiles(self, held: Registers, panel: _Panel, numbers: Sequence[ir.Value], steps: int) -> None:
+        """The same of integers: the sums of a group are scaled between the products of the next one."""
+        em, groups = self.emitter, self.blocks.groups
+        assert groups is not None
+        every = self._scaled_together(groups, steps)
+        own = ScaledTiles(groups, len(numbers), len(panel.columns), self.blocks.tiles.panel)
+        sums = self.sums, self.places(panel.n, em.add(self.row, em.mul(numbers[0], em.number(TILE_ROWS))), 1, 1)[0]
+
+        def group(number: ir.Value, before: ir.Value | None) -> None:
+            self.registers.empty(held)
+            factors, rows = [] if before is None else self._scales(panel, before, every), own.rows // every
+
+            def step(at: ir.Value) -> None:
+                first = em.mul(at, em.number(rows))
+                done = [] if before is None else own.added(before, factors, sums, first, rows)
+                self._multiply(held, panel, numbers, em.add(em.mul(number, em.number(every)), at), done)
+
+            em.each(em.number(0), em.number(every), 1, step)
+            self.registers.store(held, own.tiles(number))
+
+        group(em.number(0), None)
+        em.each(em.number(1), em.number(steps // every), 1, lambda number: group(number, em.sub(number, em.number(1))))
+        last = em.number(steps // every - 1)
+        factors = self._scales(panel, last, every)
+
+        def rest(row: ir.Value) -> None:
+            for build in own.added(last, factors, sums, row, _TOGETHER):
+                build()
+
+        em.each(em.number(0), em.number(own.rows), _TOGETHER, rest)
+
+    @staticmethod
+    def _scaled_together(groups: GroupLoads, steps: int) -> int:
+        """How many times 32 steps are scaled together: those of a group, or part of one, each with as many rows before them."""
+        size = groups.invariant.group_size // TILE_STEPS
+        whole = steps if not size or size > steps else size
+        return min(whole & -whole, TILE_ROWS)
+
+    def _scales(self, panel: _Panel, number: ir.Value, every: int) -> list[Environment]:
+        """What the sums of so many times 32 steps take, of each vector of columns."""
+        em, k, size = self.emitter, self.blocks.contraction.k, every * TILE_STEPS
+        first = em.add(panel.steps.first, em.mul(number, em.number(size)))
+        return self.right.invariants(self.point.at(k, first, size), panel.columns)
+
+    def _multiply(
+        self,
+        held: Registers,
+        panel: _Panel,
+        numbers: Sequence[ir.Value],
+        at: ir.Value,
+        others: list[Callable[[], None]],
+    ) -> None:
+        """Adds the products of 32 steps of k, and does something else between them."""
+        split = self.split
+        columns = [self.right.register(panel.buffer, j) for j in range(held.vectors)]
+        left = [[self.left.tile(at, part, number) for part in range(split.left)] for number in numbers]
+        right = [[self.right.tile(at, part, column) for part in range(split.right)] for column in columns]
+        self.registers.multiply_parts(held, left, right, _merged(self._between(panel, numbers[0], at), others))
 
     def _between(self, panel: _Panel, first: ir.Value, at: ir.Value) -> list[Callable[[], None]]:
         """What a step of a tile does for the panel that follows: its share of splitting it."""
@@ -219,3 +277,9 @@ class _SplitUnit(BlockUnit):
     def _sum_again(self, place: TilePlace, places: Sequence[ir.Value]) -> None:
         self.begin(place, places)
         self.store(self.blocks.sums.accumulate(place, self.loaded(places)), places)
+
+
+def _merged(some: Sequence[Callable[[], None]], others: Sequence[Callable[[], None]]) -> list[Callable[[], None]]:
+    """Both, each spread evenly."""
+    placed = [((i + 0.5) / len(of), build) for of in (some, others) for i, build in enumerate(of)]
+    return [build for _, build in sorted(placed, key=lambda p: p[0])]

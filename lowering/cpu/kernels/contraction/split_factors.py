@@ -158,6 +158,8 @@ class RightSplitter(_Splitter):
     def __init__(self, loads: OperandLoads, split: SplitTile, depth: int, vectors: int, groups: GroupLoads | None):
         super().__init__(loads, split.right, 2 * vectors, depth)
         self.groups, self.vectors = groups, vectors
+        #: Whether elements are integers, whose sums are scaled.
+        self.is_scaled = groups is not None and split.right == 1
 
     def register(self, buffer: ir.Value, vector: int) -> ir.Value:
         """Which of all registers has a vector of columns, in a buffer."""
@@ -191,11 +193,10 @@ class RightSplitter(_Splitter):
     ) -> list[Callable[[], None]]:
         """Builds that split ``count`` steps of k from one on, a multiple of it, to be called one after the other."""
         panel, place = _Panel(columns, steps.first, buffer), point.at(self.contraction.k, first, count)
-        parts, line = self._invariants(place, columns), self._begin(panel, first)
+        parts, line = self.invariants(place, columns), self._begin(panel, first)
 
         def one(number: int, j: int) -> None:
-            at = self.loads.column_point(place, columns[j])
-            even, odd = (self._halves(self._value(at, number + i, parts[j])) for i in (0, 1))
+            even, odd = (self._halves(self._value(place, number + i, columns[j], parts[j])) for i in (0, 1))
             self._pairs(even, odd, line, number, j)
 
         return [partial(one, number, j) for number in range(0, count, 2) for j in range(len(columns))]
@@ -203,15 +204,14 @@ class RightSplitter(_Splitter):
     def _group(self, point: Point, panel: _Panel, first: ir.Value, size: int) -> None:
         """Steps of one group, whose invariant part is read once."""
         em, k, columns = self.emitter, self.contraction.k, panel.columns
-        parts, unroll = self._invariants(point.at(k, first, size), columns), self.loads.plan.group_unroll
+        parts, unroll = self.invariants(point.at(k, first, size), columns), self.loads.plan.group_unroll
         # Steps of an iteration are rows of one register where groups begin with an iteration.
         every = 2 if size % unroll or TILE_STEPS % unroll else unroll
         even, begin = list[list[ir.Value]](), list[ir.Value]()
 
         def step(place: Point, number: int, totals: list[ir.Value]) -> list[ir.Value]:
             halves = [
-                self._halves(self._value(self.loads.column_point(place, column), number, part))
-                for column, part in zip(columns, parts, strict=True)
+                self._halves(self._value(place, number, column, part)) for column, part in zip(columns, parts, strict=True)
             ]
             if number % every == 0:
                 begin[:] = [self._begin(panel, em.add(place.variables[k], em.number(number)))]
@@ -246,10 +246,15 @@ class RightSplitter(_Splitter):
         below = em.op("arith.shrui", [even, em.constant(_HALF, kind)], kind)
         return em.op("arith.ori", [below, em.op("arith.andi", [odd, em.constant(_UPPER, kind)], kind)], kind)
 
-    def _invariants(self, point: Point, columns: Sequence[Column]) -> list[Environment]:
+    def invariants(self, point: Point, columns: Sequence[Column]) -> list[Environment]:
+        """What stays the same from the point on, of each column."""
         return [{} for _ in columns] if self.groups is None else self.groups.invariant_values(point, columns)
 
-    def _value(self, place: Point, step: int, part: Environment) -> ir.Value:
+    def _value(self, point: Point, step: int, column: Column, part: Environment) -> ir.Value:
+        """An element, ``step`` steps of k behind a point; without its scale where sums are scaled."""
+        if self.groups is not None and self.is_scaled:
+            return self.groups.difference(point, step, column, part)
+        place = self.loads.column_point(point, column)
         if self.groups is None:
             return self.loads.factor(self.contraction.right, place, step, part)
         return self.groups.widened(place, step, part)

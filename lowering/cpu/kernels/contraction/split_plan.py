@@ -11,7 +11,7 @@ from .shape import ContractionShape
 from .split_factors import SPLIT_INSTRUCTION, TILE_STEPS
 from .tuning import Tuning
 
-__all__ = ["F32_PARTS", "can_split", "plan_split", "split_bytes"]
+__all__ = ["F32_PARTS", "can_split", "plan_split", "right_parts", "split_bytes"]
 
 #: How many bf16 an f32 is the sum of.
 F32_PARTS = 3
@@ -32,22 +32,30 @@ def plan_split(shape: ContractionShape, target: Target, tile: RegisterTile, sums
     if not can_split(shape, target, tile) or sums not in ("fma", "words", "groups") or shape.depth is None:
         return None
     is_near = bool(shape.buffers) and all(b.is_line or b.steps_per_row(tile.columns) or shape.group for b in shape.buffers)
-    sizes = (shape.rows, tuning.split_rows), (shape.columns, tuning.split_columns), (shape.depth, tuning.split_steps)
+    parts = right_parts(shape)
+    least_rows = tuning.split_rows if parts > 1 else tuning.split_rows_scaled
+    sizes = (shape.rows, least_rows), (shape.columns, tuning.split_columns), (shape.depth, tuning.split_steps)
     if not is_near or any(size is not None and size < least for size, least in sizes):
         return None
     rows, depth = _rows(shape.rows, tuning), _depth(shape, tuning)
     if not depth:
         return None
     few = tuning.split_blocks if None in (shape.rows, shape.columns) else 0
-    blocks = Blocks(rows, _columns(shape, rows, tile.columns, tuning), depth, tuning.split_rows - 1, few)
-    return SplitTile(F32_PARTS, F32_PARTS, blocks)
+    blocks = Blocks(rows, _columns(shape, rows, tile.columns, tuning), depth, least_rows - 1, few)
+    return SplitTile(F32_PARTS, parts, blocks)
+
+
+def right_parts(shape: ContractionShape) -> int:
+    """Of an element of the right factor: integers are one, whose sums are scaled by groups of whole registers."""
+    group = shape.group
+    return 1 if group is not None and group.is_short and group.size % TILE_STEPS == 0 else F32_PARTS
 
 
 def split_bytes(split: SplitTile, tile: RegisterTile) -> int:
-    """What a block takes of the stack: its sums, and parts of both factors."""
+    """What a block takes of the stack: its sums, parts of rows, and those of two panels."""
     blocks = split.blocks
     depth = -(-blocks.depth // TILE_STEPS) * TILE_STEPS
-    parts = blocks.rows * split.left + tile.columns * split.right
+    parts = blocks.rows * split.left + 2 * tile.columns * split.right
     return blocks.rows * blocks.columns * WORD_BYTES + depth * parts * _PART
 
 
