@@ -26,6 +26,11 @@ if os.environ.get("RELAXIR_CHECKED"):
 
     check_all_code()
 
+if os.environ.get("RELAXIR_HOST"):
+    from support.other_host import pretend_host
+
+    pretend_host(os.environ["RELAXIR_HOST"])
+
 # What LLVM made of a kernel's text stays for the next run; `make clean` deletes it.
 _ALWAYS = Path(__file__).parents[1] / "build" / "test-kernels"
 _KERNELS = "RELAXIR_TEST_KERNELS"
