@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -18,6 +19,7 @@ from relaxir.lowering.cpu.kernels.contraction.shape import BufferShape, Contract
 from relaxir.lowering.target import Target
 from support.contractions import tune
 from support.emulation import compile_for, generated
+from support.integer_products import Case, module_of
 from support.narrow_products import WEIGHTS, Weight, build, check
 from support.stages import lowered
 
@@ -26,7 +28,7 @@ TARGET = Target.parse(f"cpu:{NAME}")
 #: Blocks of 64 rows, 64 steps and two or three panels.
 SMALL = {
     "split_rows": 8,
-    "split_rows_scaled": 8,
+    "split_rows_short": 8,
     "split_columns": 32,
     "split_steps": 16,
     "split_block_rows": 64,
@@ -122,6 +124,19 @@ def test_integers_are_one_part_where_their_sums_are_scaled(weight: Weight, parts
 def test_weights_that_are_computed(first: int) -> None:
     check(40, WEIGHTS[first::3], [40], NAME)
     check("n", WEIGHTS[first::6], [3, 64, 70], NAME)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("rows", [40, "m"])
+def test_weights_that_were_rounded_to_bf16_are_one_part(rows: int | str) -> None:
+    module, weights = module_of([Case("i4", rows, 70, 128, 32, activations="bf16")])
+    assert [plan for plan in plans(module) if "split=3x1:" in plan]
+    executable, rng = compile_for(module, NAME), np.random.default_rng(6)
+    executable.bind(executable.prepare(weights["f0"]))
+    for count in (3, 8, 65) if rows == "m" else (40,):
+        x = rng.standard_normal((count, 128)).astype(ml_dtypes.bfloat16)
+        (want,) = rx.evaluate(module, "f0", x, weights=weights["f0"])
+        np.testing.assert_allclose(executable(x), want, rtol=2**-7, atol=2**-7)  # the product is rounded to bf16
 
 
 @pytest.mark.usefixtures("small")
@@ -229,6 +244,7 @@ def test_blocks_keep_groups(size: int, depth: int | None) -> None:
     [
         (SHAPE, "3x2:64x256x512:63", "a split in 3x3 parts"),
         (replace(SHAPE, group=GroupShape(32, 3, is_short=True)), "3x3:64x256x512:63", "a split in 3x1 parts"),
+        (replace(SHAPE, is_bf16=True), "3x3:64x256x512:63", "a split in 3x1 parts"),
         (SHAPE, "3x3:40x256x512:63", "blocks of whole registers and groups"),
         (SHAPE, "3x3:64x256x500:63", "blocks of whole registers and groups"),
         (SHAPE, "3x3:64x250x512:63", "blocks of whole registers and groups"),

@@ -162,6 +162,7 @@ class ContractionShape:
         buffers: what the right factor is computed from.
         operations: how many operations a vector of it takes, constants aside.
         is_cast_bf16: whether it is an element of bf16, widened.
+        is_bf16: whether it is one, or was rounded to one.
         dot_panel: columns of its panels where both factors are bf16 and pairs of its rows are neighbours, else 0.
         group: its invariant part.
         integers: set for a product of integers.
@@ -182,6 +183,7 @@ class ContractionShape:
     buffers: tuple[BufferShape, ...] = ()
     operations: int = 0
     is_cast_bf16: bool = False
+    is_bf16: bool = False
     dot_panel: int = 0
     group: GroupShape | None = None
     integers: IntegerShape | None = None
@@ -229,6 +231,7 @@ def describe(contraction: Contraction) -> ContractionShape:
         buffers=tuple(buffer_shape(o, contraction.n, k) for o in contraction.right.operands if o.buffer is not None),
         operations=sum(op.name != "arith.constant" for op in contraction.right.operations),
         is_cast_bf16=_is_bf16(contraction.right),
+        is_bf16=_was_bf16(contraction.right),
         dot_panel=_dot_panel(contraction),
         group=None if group is None else _group_shape(group),
         integers=_integer_shape(IntegerProduct.of(contraction.nest.operation)),
@@ -368,6 +371,12 @@ def _is_bf16(factor: Factor) -> bool:
         return False
     buffer = factor.operands[0].buffer
     return buffer is not None and isinstance(buffer.element, ir.BF16Type)
+
+
+def _was_bf16(factor: Factor) -> bool:
+    """Whether the last operation of a factor widens a bf16."""
+    last = [op for op in factor.operations if factor.value in op.results]
+    return [op.name for op in last] == ["arith.extf"] and isinstance(last[0].operands[0].type, ir.BF16Type)
 
 
 def _dot_panel(contraction: Contraction) -> int:

@@ -159,7 +159,7 @@ class RightSplitter(_Splitter):
         super().__init__(loads, split.right, 2 * vectors, depth)
         self.groups, self.vectors = groups, vectors
         #: Whether elements are integers, whose sums are scaled.
-        self.is_scaled = groups is not None and split.right == 1
+        self.is_scaled = groups is not None and groups.invariant.scale is not None and split.right == 1
 
     def register(self, buffer: ir.Value, vector: int) -> ir.Value:
         """Which of all registers has a vector of columns, in a buffer."""

@@ -33,7 +33,7 @@ def plan_split(shape: ContractionShape, target: Target, tile: RegisterTile, sums
         return None
     is_near = bool(shape.buffers) and all(b.is_line or b.steps_per_row(tile.columns) or shape.group for b in shape.buffers)
     parts = right_parts(shape)
-    least_rows = tuning.split_rows if parts > 1 else tuning.split_rows_scaled
+    least_rows = tuning.split_rows if parts > 1 else tuning.split_rows_short
     sizes = (shape.rows, least_rows), (shape.columns, tuning.split_columns), (shape.depth, tuning.split_steps)
     if not is_near or any(size is not None and size < least for size, least in sizes):
         return None
@@ -46,9 +46,10 @@ def plan_split(shape: ContractionShape, target: Target, tile: RegisterTile, sums
 
 
 def right_parts(shape: ContractionShape) -> int:
-    """Of an element of the right factor: integers are one, whose sums are scaled by groups of whole registers."""
+    """Of an element of the right factor: bf16 are one, and integers, whose sums are scaled by groups of whole registers."""
     group = shape.group
-    return 1 if group is not None and group.is_short and group.size % TILE_STEPS == 0 else F32_PARTS
+    is_scaled = group is not None and group.is_short and group.size % TILE_STEPS == 0
+    return 1 if shape.is_bf16 or is_scaled else F32_PARTS
 
 
 def split_bytes(split: SplitTile, tile: RegisterTile) -> int:

@@ -89,8 +89,8 @@ class Tuning:
             Emerald Rapids, one thread, speed with over that without: 768 x 768 of 48 rows 0.96, 56 rows 1.0, 64 rows 1.08, 80
             rows 1.14, 128 rows 1.38; 128 rows of 2048 x 2048 1.38, 1024 x 1024 x 1024 1.68; 512 x 64 x 512 0.85, 784 x 128 x
             512 1.04, 784 x 192 x 768 1.20. While others keep the same core busy, 0.75 to 0.95 of what vectors reach then.
-        split_rows_scaled: the same of integers with scales of groups, which are one part. int4 in groups of 32, 4096 x 4096 of
-            12, 16, 24 and 64 rows, one thread: 1.1, 1.39, 1.35, 1.77; of groups of 128, 128 rows: 2.1.
+        split_rows_short: the same of right factors that are one part: bf16, and integers with scales of groups. int4 in groups
+            of 32, 4096 x 4096 of 12, 16, 24 and 64 rows, one thread: 1.1, 1.39, 1.35, 1.77; of groups of 128, 128 rows: 2.1.
         split_block_rows, split_block_depth: rows and steps of k of a block of these at most. With 256 rows 1024 x 1024 x 1024
             has 1.01 of the speed, with 256 steps 0.97, with 1024 0.98.
         split_panels, split_blocks: panels of one at most and at least; fewer than the most where there are fewer blocks than
@@ -142,7 +142,7 @@ class Tuning:
     matrix_uneven: int = 8
     matrix_line: int = 4
     split_rows: int = 64
-    split_rows_scaled: int = 12
+    split_rows_short: int = 12
     split_columns: int = 192
     split_steps: int = 192
     split_block_rows: int = 128
