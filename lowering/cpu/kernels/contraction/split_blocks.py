@@ -12,9 +12,9 @@
       for panel, for row { where a sum is not a number, it is summed again in vectors }
       for panel, for tile { out = epilogue(sums) } }
 
-Sums are at least as near to the exact ones as those of fused multiply-adds: an instruction adds 32 products and rounds once
-for 16 of them. Infinity has no parts (what is left of it is not a number), hence the sums again. Parts below the normal
-numbers count as zero: of elements below 2 ** -110 the last bits are lost.
+Sums are nearer to the exact ones than those of fused multiply-adds: an instruction sums 32 products apart, which are less than
+all before them, and then adds these. Infinity has no parts (what is left of it is not a number), hence the sums again. Parts
+below the normal numbers count as zero: of elements below 2 ** -110 the last bits are lost.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ __all__ = ["SplitBlockLoops"]
 
 # Registers of rows whose products are summed at once.
 _TOGETHER = 2
-
-
 # Shares that pairs of registers have at most in splitting what follows.
 _SHARES = 8
 
