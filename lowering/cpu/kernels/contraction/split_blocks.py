@@ -172,7 +172,7 @@ class _SplitUnit(BlockUnit):
 
     def _scaled_tiles(self, held: Registers, panel: _Panel, numbers: Sequence[ir.Value], steps: int) -> None:
         """The same of integers: the sums of a group are scaled between the products of the next one."""
-        em, groups = self.emitter, self.blocks.groups
+        em, groups = self.emitter, self.right.groups
         assert groups is not None
         every = self._scaled_together(groups, steps)
         own = ScaledTiles(groups, len(numbers), len(panel.columns), self.blocks.tiles.panel)
