@@ -4,7 +4,7 @@
 #packed = affine_map<(m, n, k) -> (n floordiv 32, k, n mod 32)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 
-// 32 rows of two registers: of each element the upper half, and that of what is left, twice. A panel is split once,
+// 32 rows, 16 at a time: of each element the upper half, and that of what is left, twice. A panel is split once,
 // the first one in front of products, each of the others between those of the one before, into the other of two
 // buffers. Sums that are no numbers are summed again in vectors.
 // CHECK-LABEL: func.func @split(
@@ -24,14 +24,14 @@
 // CHECK: scf.if
 // CHECK: vector.store {{.*}}, %[[STEPS]]
 // CHECK: "llvm.x86.ldtilecfg"
-// CHECK: scf.for {{.*}} to %c2{{.*}} step %c2
-// CHECK-COUNT-4: "llvm.x86.tileloadd64"
+// CHECK: scf.for {{.*}} to %c2{{.*}} step %c1
+// CHECK-COUNT-2: "llvm.x86.tileloadd64"
 // CHECK: "llvm.x86.tileloadd64"
 // CHECK: "llvm.x86.tileloadd64"
 // CHECK: "llvm.x86.tdpbf16ps"
 // CHECK: vector.store {{.*}}, %[[STEPS]]
 // CHECK: "llvm.x86.tdpbf16ps"
-// CHECK-COUNT-4: "llvm.x86.tilestored64"
+// CHECK-COUNT-2: "llvm.x86.tilestored64"
 // CHECK: "llvm.x86.tilerelease"
 // CHECK: arith.cmpf uno
 // CHECK: vector.reduction <or>

@@ -124,8 +124,8 @@ class MatrixMicrokernel(Microkernel):
             along, down = em.mul(word, em.number(WORD_BYTES)), em.mul(word, panel)
             self.registers.multiply(
                 held,
-                [TileMemory(self._memory(factors.left), em.add(base, along), stride) for base in left],
-                [TileMemory(self._memory(factors.right), em.add(base, down), panel) for base in right],
+                [[TileMemory(self._memory(factors.left), em.add(base, along), stride)] for base in left],
+                [[TileMemory(self._memory(factors.right), em.add(base, down), panel)] for base in right],
             )
 
         em.each(em.number(0), em.number(factors.words), self.matrix.words, step)

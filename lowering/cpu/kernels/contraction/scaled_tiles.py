@@ -22,31 +22,27 @@ __all__ = ["ScaledTiles"]
 
 
 class ScaledTiles:
-    """The sums of one group in registers of rows by vectors of columns.
+    """The sums of one group in a register of rows by vectors of columns.
 
     ``apart`` are elements from one row of all sums to the next.
     """
 
-    def __init__(self, groups: GroupLoads, registers: int, vectors: int, apart: int):
-        self.groups, self.emitter, self.registers, self.vectors, self.apart = groups, groups.emitter, registers, vectors, apart
+    def __init__(self, groups: GroupLoads, vectors: int, apart: int):
+        self.groups, self.emitter, self.vectors, self.apart = groups, groups.emitter, vectors, apart
         self.line = vectors * TILE_WORDS
-        self.rows = registers * TILE_ROWS
-        self.scratch = self.emitter.scratch(2 * self.rows * self.line, groups.element)
+        self.scratch = self.emitter.scratch(2 * TILE_ROWS * self.line, groups.element)
 
     def tiles(self, number: ir.Value) -> list[list[TileMemory]]:
         """Where registers leave the sums of a group, by its number."""
         em, begin = self.emitter, self._begin(number)
         stride = em.number(self.line * WORD_BYTES)
-        firsts = [[i * TILE_ROWS * self.line + j * TILE_WORDS for j in range(self.vectors)] for i in range(self.registers)]
-        return [
-            [TileMemory(self.scratch, em.mul(em.add(begin, em.number(first)), em.number(WORD_BYTES)), stride) for first in row]
-            for row in firsts
-        ]
+        firsts = [em.add(begin, em.number(j * TILE_WORDS)) for j in range(self.vectors)]
+        return [[TileMemory(self.scratch, em.mul(first, em.number(WORD_BYTES)), stride) for first in firsts]]
 
     def _begin(self, number: ir.Value) -> ir.Value:
         em = self.emitter
         parity = em.op("arith.andi", [number, em.number(1)], em.index)
-        return em.mul(parity, em.number(self.rows * self.line))
+        return em.mul(parity, em.number(TILE_ROWS * self.line))
 
     def added(
         self,

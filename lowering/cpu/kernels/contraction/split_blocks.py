@@ -8,7 +8,7 @@
         rows = three bf16 for each element of the left factor            // on the stack
         for panel {
           steps = three bf16 for each element of the right factor        // on the stack
-          for 32 rows { sums += 6 products of parts } } }          // of integers with scales 3, :mod:`.scaled_tiles`
+          for 16 rows { sums += 6 products of parts } } }          // of integers with scales 3, :mod:`.scaled_tiles`
       for panel, for row { where a sum is not a number, it is summed again in vectors }
       for panel, for tile { out = epilogue(sums) } }
 
@@ -39,10 +39,10 @@ from .tiles import Tiles
 
 __all__ = ["SplitBlockLoops"]
 
-# Registers of rows whose products are summed at once.
-_TOGETHER = 2
-# Shares that pairs of registers have at most in splitting what follows.
+# Shares that registers of rows have at most in splitting what follows.
 _SHARES = 8
+# Rows of sums that are scaled at once behind the last group.
+_ROWS = 2
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,16 @@ class _SplitUnit(BlockUnit):
         """As :meth:`BlockUnit.products`."""
         em, count = self.emitter, self.count()
         self.left.split(self.point, self.row, count, steps)
-        most = self.blocks.height // (_TOGETHER * TILE_ROWS)
+        most = self.blocks.height // TILE_ROWS
         shares = 1 << max(1, min(most, _SHARES)).bit_length() - 1
         if not most or not self.right.takes_units(steps, TILE_STEPS // shares):
             self.each_panel(lambda n, columns, _: self._alone(n, columns, steps))
         elif isinstance(count, int):
             self._ahead(steps, shares)
         else:
-            is_enough = em.compare("uge", count, em.number((shares * _TOGETHER - 1) * TILE_ROWS + 1))
+            is_enough = em.compare("uge", count, em.number((shares - 1) * TILE_ROWS + 1))
             em.only_when(is_enough, lambda: self._ahead(steps, shares))
-            is_less = em.compare("ult", count, em.number((shares * _TOGETHER - 1) * TILE_ROWS + 1))
+            is_less = em.compare("ult", count, em.number((shares - 1) * TILE_ROWS + 1))
             em.only_when(is_less, lambda: self.each_panel(lambda n, columns, _: self._alone(n, columns, steps)))
 
     def _alone(self, n: ir.Value, columns: Sequence[Column], steps: Steps) -> None:
@@ -139,53 +139,47 @@ class _SplitUnit(BlockUnit):
         super().finish()
 
     def _panel(self, panel: _Panel) -> None:
-        """The products of some steps of a panel: two registers of rows at a time, and one where their number is odd."""
+        """The products of some steps of a panel: one register of rows after the other, as two would need more registers."""
         em, count = self.emitter, self.count()
-        held = Registers((TILE_ROWS,) * _TOGETHER, len(panel.columns), TILE_WORDS)
+        held = Registers((TILE_ROWS,), len(panel.columns), TILE_WORDS, keeps=True)
         begin = self.registers.begin(held)
         rows = count if isinstance(count, ir.Value) else em.number(count)
         number = em.op("arith.ceildivui", [rows, em.number(TILE_ROWS)], em.index)
-        pairs = em.op("arith.andi", [number, em.number(-_TOGETHER)], em.index)
-        first = em.number(0)
+        first = em.number(0 if panel.following is None else panel.following.shares)
         if panel.following is not None:
-            first = em.number(panel.following.shares * _TOGETHER)
-            em.each(em.number(0), first, _TOGETHER, lambda tile: self._tiles_of(held, panel, tile, _TOGETHER))
-        alone = replace(panel, following=None)
-        em.each(first, pairs, _TOGETHER, lambda tile: self._tiles_of(held, alone, tile, _TOGETHER))
-        if not isinstance(count, int) or -(-count // TILE_ROWS) % _TOGETHER:
-            em.only_when(em.compare("ult", pairs, number), lambda: self._tiles_of(held, alone, pairs, 1))
+            em.each(em.number(0), first, 1, lambda tile: self._tile(held, panel, tile))
+        em.each(first, number, 1, lambda tile: self._tile(held, replace(panel, following=None), tile))
         self.registers.end(held, begin)
 
-    def _tiles_of(self, held: Registers, panel: _Panel, first: ir.Value, count: int) -> None:
-        """The same of some registers of rows, from the ``first`` one of the block on."""
+    def _tile(self, held: Registers, panel: _Panel, number: ir.Value) -> None:
+        """The same of one register of rows."""
         em, depth = self.emitter, panel.steps.count.static
         assert depth is not None
-        numbers = [em.add(first, em.number(i)) for i in range(count)]
         steps = -(-depth // TILE_STEPS)
         if self.right.is_scaled:
-            self._scaled_tiles(held, panel, numbers, steps)
+            self._scaled_tile(held, panel, number, steps)
             return
-        sums = [[self._sum(panel.n, number, j) for j in range(held.vectors)] for number in numbers]
+        sums = [[self._sum(panel.n, number, j) for j in range(held.vectors)]]
         self.registers.load(held, sums)
-        em.each(em.number(0), em.number(steps), 1, lambda at: self._multiply(held, panel, numbers, at, []))
+        em.each(em.number(0), em.number(steps), 1, lambda at: self._multiply(held, panel, number, at, []))
         self.registers.store(held, sums)
 
-    def _scaled_tiles(self, held: Registers, panel: _Panel, numbers: Sequence[ir.Value], steps: int) -> None:
+    def _scaled_tile(self, held: Registers, panel: _Panel, tile: ir.Value, steps: int) -> None:
         """The same of integers: the sums of a group are scaled between the products of the next one."""
         em, groups = self.emitter, self.right.groups
         assert groups is not None
         every = self._scaled_together(groups, steps)
-        own = ScaledTiles(groups, len(numbers), len(panel.columns), self.blocks.tiles.panel)
-        sums = self.sums, self.places(panel.n, em.add(self.row, em.mul(numbers[0], em.number(TILE_ROWS))), 1, 1)[0]
+        own = ScaledTiles(groups, len(panel.columns), self.blocks.tiles.panel)
+        sums = self.sums, self.places(panel.n, em.add(self.row, em.mul(tile, em.number(TILE_ROWS))), 1, 1)[0]
 
         def group(number: ir.Value, before: ir.Value | None) -> None:
             self.registers.empty(held)
-            factors, rows = [] if before is None else self._scales(panel, before, every), own.rows // every
+            factors, rows = [] if before is None else self._scales(panel, before, every), TILE_ROWS // every
 
             def step(at: ir.Value) -> None:
                 first = em.mul(at, em.number(rows))
                 done = [] if before is None else own.added(before, factors, sums, first, rows)
-                self._multiply(held, panel, numbers, em.add(em.mul(number, em.number(every)), at), done)
+                self._multiply(held, panel, tile, em.add(em.mul(number, em.number(every)), at), done)
 
             em.each(em.number(0), em.number(every), 1, step)
             self.registers.store(held, own.tiles(number))
@@ -196,10 +190,10 @@ class _SplitUnit(BlockUnit):
         factors = self._scales(panel, last, every)
 
         def rest(row: ir.Value) -> None:
-            for build in own.added(last, factors, sums, row, _TOGETHER):
+            for build in own.added(last, factors, sums, row, _ROWS):
                 build()
 
-        em.each(em.number(0), em.number(own.rows), _TOGETHER, rest)
+        em.each(em.number(0), em.number(TILE_ROWS), _ROWS, rest)
 
     @staticmethod
     def _scaled_together(groups: GroupLoads, steps: int) -> int:
@@ -218,26 +212,25 @@ class _SplitUnit(BlockUnit):
         self,
         held: Registers,
         panel: _Panel,
-        numbers: Sequence[ir.Value],
+        number: ir.Value,
         at: ir.Value,
         others: list[Callable[[], None]],
     ) -> None:
         """Adds the products of 32 steps of k, and does something else between them."""
         split = self.split
         columns = [self.right.register(panel.buffer, j) for j in range(held.vectors)]
-        left = [[self.left.tile(at, part, number) for part in range(split.left)] for number in numbers]
+        left = [self.left.tile(at, part, number) for part in range(split.left)]
         right = [[self.right.tile(at, part, column) for part in range(split.right)] for column in columns]
-        self.registers.multiply_parts(held, left, right, _merged(self._between(panel, numbers[0], at), others))
+        self.registers.multiply(held, [left], right, _merged(self._between(panel, number, at), others))
 
-    def _between(self, panel: _Panel, first: ir.Value, at: ir.Value) -> list[Callable[[], None]]:
+    def _between(self, panel: _Panel, number: ir.Value, at: ir.Value) -> list[Callable[[], None]]:
         """What a step of a tile does for the panel that follows: its share of splitting it."""
         em, following, steps = self.emitter, panel.following, panel.steps
         if following is None:
             return []
         assert steps.count.static is not None
         count = TILE_STEPS // following.shares
-        pair = em.op("arith.shrui", [first, em.number(_TOGETHER.bit_length() - 1)], em.index)
-        done = em.add(em.mul(pair, em.number(steps.count.static // following.shares)), em.mul(at, em.number(count)))
+        done = em.add(em.mul(number, em.number(steps.count.static // following.shares)), em.mul(at, em.number(count)))
         begin = em.add(steps.first, done)
         return self.right.unit(self.point, following.columns, steps, following.buffer, begin, count)
 

@@ -3,6 +3,10 @@
 Before they are used, a thread says how many rows and bytes each has (``ldtilecfg``, which empties them, some 100 cycles), and
 behind it that they are free again. Where all tiles of a loop say the same, that is done around the loop.
 
+As few as possible are in use: while the other thread of a core uses such registers, too, those that hold something are missing
+where instructions get new ones. Emerald Rapids, ns from one multiplication to the next, with each as many reads as the code
+needs with so many registers: with eight 32, seven 22, six 19, five 16, four 15; while it uses none always 6.
+
 Source: Intel, "Intel 64 and IA-32 Architectures Software Developer's Manual", volume 1, chapter 18.
 """
 
@@ -18,8 +22,8 @@ from .matrix_shape import TILE_WORDS, WORD_BYTES
 
 __all__ = ["Registers", "TileMemory", "TileRegisters"]
 
-#: Registers of sums, two rows of two; of the left factor; of the right one.
-_SUMS, _LEFT, _RIGHT = ((0, 1), (2, 3)), (4, 5), (6, 7)
+#: Registers of sums, two rows of two; of the left factor; of the right one; of one of them that needs another one.
+_SUMS, _LEFT, _RIGHT, _OTHER = ((0, 1), (2, 3)), 4, 5, 6
 # Of an f32: products of parts whose numbers add up to as many or more are behind its last bit.
 _PARTS = 3
 # The only palette there is: 8 registers of 1 KiB.
@@ -43,18 +47,28 @@ class Registers:
         rows: of each one of the left factor, one or two.
         vectors: of 16 columns, one or two.
         words: of the left factor's rows.
+        keeps: whether both vectors have a register, as one of rows is multiplied by several parts of them.
     """
 
     rows: tuple[int, ...]
     vectors: int
     words: int
+    keeps: bool = False
+
+    def left(self, i: int) -> int:
+        """The register of one of rows: the same one where they are as many."""
+        return _LEFT if self.rows[i] == self.rows[0] else _OTHER
+
+    def right(self, j: int) -> int:
+        """The register of a vector of columns."""
+        return _OTHER if j and self.keeps else _RIGHT
 
     def shapes(self) -> dict[int, tuple[int, int]]:
         """Rows and bytes of a row of each register."""
         line = TILE_WORDS * WORD_BYTES
         sums = {_SUMS[i][j]: (rows, line) for i, rows in enumerate(self.rows) for j in range(self.vectors)}
-        left = {_LEFT[i]: (rows, self.words * WORD_BYTES) for i, rows in enumerate(self.rows)}
-        return sums | left | {_RIGHT[j]: (self.words, line) for j in range(self.vectors)}
+        left = {self.left(i): (rows, self.words * WORD_BYTES) for i, rows in enumerate(self.rows)}
+        return sums | left | {self.right(j): (self.words, line) for j in range(self.vectors)}
 
     def configuration(self) -> list[int]:
         """What ``ldtilecfg`` reads, in words of 32 bits."""
@@ -66,7 +80,7 @@ class Registers:
         return [int.from_bytes(found[i : i + 4], "little", signed=True) for i in range(0, 64, 4)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Use:
     """Code that uses registers: what says how, the first of its own operations, and what frees them."""
 
@@ -93,25 +107,16 @@ class TileRegisters:
             for j in range(registers.vectors):
                 self.emitter.intrinsic_effect("llvm.x86.tilezero", [self._number(_SUMS[i][j])])
 
-    def multiply(self, registers: Registers, left: Sequence[TileMemory], right: Sequence[TileMemory]) -> None:
-        """Adds the products of all tiles of the left factor by all of the right one: what is needed first is read first."""
-        shapes = registers.shapes()
-        for i, tile in enumerate(left):
-            self._access("tileloadd64", _LEFT[i], tile, shapes)
-            for j, other in enumerate(right):
-                if not i:
-                    self._access("tileloadd64", _RIGHT[j], other, shapes)
-                numbers = [self._number(n) for n in (_SUMS[i][j], _LEFT[i], _RIGHT[j])]
-                self.emitter.intrinsic_effect(self.instruction, numbers)
-
-    def multiply_parts(
+    def multiply(
         self,
         registers: Registers,
         left: Sequence[Sequence[TileMemory]],
         right: Sequence[Sequence[TileMemory]],
         between: Sequence[Callable[[], None]] = (),
     ) -> None:
-        """Adds products of factors that are sums of parts, each of the 8 bits behind the one before: those of 24 bits.
+        """Adds the products of all tiles of the left factor by all of the right one, each read when it is needed first.
+
+        Factors may be sums of parts, each of the 8 bits behind the one before: products of 24 bits are added.
 
         Args:
             registers: what registers hold.
@@ -119,9 +124,8 @@ class TileRegisters:
             between: builds other code, which is spread evenly: far from each other, both would wait in turns.
         """
         shapes, held = registers.shapes(), dict[int, TileMemory]()
-        products = [
-            (i, j, a, b) for a, b in _pairs(len(left[0]), len(right[0])) for i in range(len(left)) for j in range(len(right))
-        ]
+        places = _neighbours(len(left), len(right))
+        products = [(i, j, a, b) for a, b in _pairs(len(left[0]), len(right[0])) for i, j in places]
 
         def loaded(number: int, tile: TileMemory) -> int:
             if held.get(number) is not tile:
@@ -130,7 +134,7 @@ class TileRegisters:
             return number
 
         for done, (i, j, a, b) in enumerate(products):
-            numbers = (_SUMS[i][j], loaded(_LEFT[i], left[i][a]), loaded(_RIGHT[j], right[j][b]))
+            numbers = (_SUMS[i][j], loaded(registers.left(i), left[i][a]), loaded(registers.right(j), right[j][b]))
             self.emitter.intrinsic_effect(self.instruction, [self._number(n) for n in numbers])
             for build in between[done * len(between) // len(products) : (done + 1) * len(between) // len(products)]:
                 build()
@@ -182,14 +186,19 @@ class TileRegisters:
         return all(u.registers == inside[0].registers and u.begin.parent == loop for u in inside)
 
     def _moved(self, loop: ir.Operation, uses: Sequence[_Use]) -> list[_Use]:
-        inside = [u for u in uses if u.begin.parent == loop]
-        first, *others = inside
+        first, *others = [u for u in uses if u.begin.parent == loop]
+        kept = [u for u in uses if u not in others]
         first.begin.move_before(loop)
         first.end.move_after(loop)
         for use in others:
             use.begin.erase()
             use.end.erase()
-        return [u for u in uses if u not in others]
+        return kept
+
+
+def _neighbours(rows: int, columns: int) -> list[tuple[int, int]]:
+    """All pairs of both, each with one of the one before it: row by row, forth and back."""
+    return [(i, columns - 1 - j if i % 2 else j) for i in range(rows) for j in range(columns)]
 
 
 def _pairs(left: int, right: int) -> list[tuple[int, int]]:
