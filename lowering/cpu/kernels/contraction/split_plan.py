@@ -61,10 +61,10 @@ def split_bytes(split: SplitTile, tile: RegisterTile) -> int:
 
 
 def _rows(rows: int | None, tuning: Tuning) -> int:
-    """Whole registers, of blocks of similar height; small blocks where calls may have few rows, which share the splitting."""
+    """Whole registers, of blocks of similar height."""
     if rows is None:
         return tuning.split_block_rows
-    blocks = -(-rows // (2 * tuning.split_block_rows))
+    blocks = -(-rows // tuning.split_block_rows)
     return -(-rows // (blocks * TILE_ROWS)) * TILE_ROWS
 
 

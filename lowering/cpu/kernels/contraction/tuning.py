@@ -86,13 +86,15 @@ class Tuning:
             another configuration, and all stand in one loop.
         matrix_line: rows of a line that are worth a register; a tile of eight rows in vectors takes eight times as long.
         split_rows, split_columns, split_steps: rows, columns and steps of k from which on f32 are split for tile registers.
-            Emerald Rapids, one thread, speed with over that without: 768 x 768 of 48 rows 0.96, 64 rows 1.08, 80 rows 1.14, 96
-            rows 1.29, 128 rows 1.38; 128 rows of 2048 x 2048 1.38, 1024 x 1024 x 1024 1.68; 512 x 64 x 512 0.85, 784 x 128 x
-            512 1.04, 784 x 192 x 768 1.20. While others keep the same core busy, 0.75 to 0.95 of what vectors reach then.
+            Emerald Rapids, one thread, speed with over that without, while no other thread is on the core, and while one with
+            tile registers is: 768 x 768 of 32 rows 0.87, 0.86, 48 rows 1.01, 0.95, 64 rows 1.05, 1.07, 80 rows 1.10, 1.09;
+            2048 x 2048 of 48 and 64 rows 0.89 and 1.11, 1.01 and 1.22; 512 rows of 768 x 96 1.11, 1.13, of 192 x 512 1.00,
+            1.09; 784 x 128 x 512 0.95, 1.04.
         split_rows_short: the same of right factors that are one part: bf16, and integers with scales of groups. int4 in groups
             of 32, 4096 x 4096 of 12, 16, 24 and 64 rows, one thread: 1.1, 1.39, 1.35, 1.77; of groups of 128, 128 rows: 2.1.
-        split_block_rows, split_block_depth: rows and steps of k of a block of these at most; known rows are twice as many. With
-            that 1024 x 1024 x 1024 has 1.01 of the speed, 197 x 768 x 768 1.06; with 256 steps 0.97, with 1024 0.98.
+        split_block_rows, split_block_depth: rows and steps of k of a block of these at most. With twice as many rows 512 x 2048
+            x 2048 has 0.94 of the speed, 1024 x 1024 x 1024 0.95, 197 x 768 x 3072 1.00; with 256 steps 512 x 2048 x 2048 has
+            0.98, 128 x 768 x 3072 0.99, with 1024 steps 0.95 and 1.00.
         split_panels, split_blocks: panels of one at most and at least; fewer than the most where there are fewer blocks than
             ``split_blocks`` for threads to share. 128 x 768 x 768 with 8, 12, 16 and 24 panels: 1.28, 1.40, 1.37, 1.44.
         split_bytes: what a block may take of the stack: most of level 2.
@@ -141,10 +143,10 @@ class Tuning:
     matrix_least_bf16: int = 2
     matrix_uneven: int = 8
     matrix_line: int = 4
-    split_rows: int = 96
+    split_rows: int = 64
     split_rows_short: int = 12
-    split_columns: int = 192
-    split_steps: int = 384
+    split_columns: int = 96
+    split_steps: int = 192
     split_block_rows: int = 128
     split_block_depth: int = 512
     split_panels: tuple[int, int] = (16, 6)
