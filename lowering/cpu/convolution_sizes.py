@@ -132,7 +132,7 @@ class Convolution:
         is_left_first = self.contraction.left.operands[0].value == self.op.operands[0]
         factors = [left, right] if is_left_first else [right, left]
         maps = [ir.AffineMap.get(5, 0, m) for m in (*factors, [d(_LINE), d(_COLUMN), d(_CHANNEL)])]
-        write_multiples(op, panel, self.plan.tile.rows)
+        write_multiples(op, panel, SUM_STEPS, self.plan.tile.rows)
         write_plan(op, replace(self.plan, joined=True))
         return _rebuilt(op, maps, ["parallel"] * 3 + ["reduction"] * 2)
 
@@ -149,7 +149,7 @@ def convolution_of(function: func.FuncOp) -> Convolution | None:
         return None
     op, plan = found
     contraction = match_contraction(op, Buffers(op.location))
-    if contraction is None or not _is_alone(op, block):
+    if contraction is None or plan.split is not None or not _is_alone(op, block):
         return None
     image, filters = _image(contraction), _filters(contraction, plan.tile.columns)
     if image is None or filters is None:

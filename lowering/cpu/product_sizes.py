@@ -12,7 +12,8 @@ after::
       %sums = memref.alloc(%rows, %columns) : memref<?x?xf32>
       linalg.generic {relax.contraction, relax.multiples = array<i64: 32, 8>, relax.plan = "tile=8x2x16 ..."} ... }
 
-Columns are whole panels, and the sum has whole iterations, which the code is told: it has no tile for what is left of them.
+Columns are whole panels, and the sum has whole iterations, or whole tile registers, which the code is told: it has no tile for
+what is left of them.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ __all__ = [
     "write_multiples",
 ]  # fmt: skip
 
-#: Steps of a sum that iterations of every tile take evenly: as many as a tile of one vector has accumulators.
-SUM_STEPS = 8
+#: Steps of a sum that iterations of every tile take evenly: as many as a tile of one vector has accumulators, and as many as a
+#: tile register has.
+SUM_STEPS, SPLIT_STEPS = 8, 32
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,14 @@ class _Product:
         loops: its rows, columns and sum.
         sizes: of these.
         panel: columns of a panel.
+        steps: what the sum's are a multiple of.
     """
 
     op: ir.Operation
     loops: tuple[int, int, int]
     sizes: tuple[int, int, int]
     panel: int
+    steps: int
 
 
 def sizes_of_product(function: func.FuncOp, least: int) -> list[set[int]]:
@@ -86,13 +90,13 @@ def free_product(function: func.FuncOp, types: Sequence[ir.Type]) -> None:
     assert product is not None
     for argument, type_ in zip(block.arguments, types, strict=True):
         argument.set_type(type_)
-    write_multiples(product.op, product.panel)
+    write_multiples(product.op, product.panel, product.steps)
     sized_as(block, types[-1])
 
 
-def write_multiples(op: ir.Operation, columns: int, *rows: int) -> None:
+def write_multiples(op: ir.Operation, columns: int, steps: int, *rows: int) -> None:
     """Says on a contraction what its columns, the steps of its sum and, where they are told, its rows are multiples of."""
-    op.attributes[MULTIPLES] = ir.DenseI64ArrayAttr.get([columns, SUM_STEPS, *rows], op.context)
+    op.attributes[MULTIPLES] = ir.DenseI64ArrayAttr.get([columns, steps, *rows], op.context)
 
 
 def sized_as(block: ir.Block, type_: ir.Type) -> None:
@@ -141,8 +145,9 @@ def planned_product(block: ir.Block) -> tuple[ir.Operation, ContractionPlan] | N
 
 
 def _has_free_sizes(plan: ContractionPlan) -> bool:
-    """Whether a plan is one of tiles alone."""
-    return plan.sums == "fma" and plan.panels == 1 and plan.stage is None and plan.blocks is None and plan.split is None
+    """Whether a plan is one of tiles alone, or of blocks that are of any size."""
+    is_split = plan.split is None or plan.split.always
+    return plan.sums == "fma" and plan.panels == 1 and plan.stage is None and plan.blocks is None and is_split
 
 
 def _is_plain(op: ir.Operation, result: ir.Value) -> bool:
@@ -168,10 +173,11 @@ def _matched(op: ir.Operation, plan: ContractionPlan) -> _Product | None:
     if {m, n, k} != {0, 1, 2} or list(left.results) != [d(m), d(k)] or list(right.results) != packed:
         return None
     (rows, depth), (_, columns) = op.operands[0].type.shape, op.operands[2].type.shape
+    steps = SUM_STEPS if plan.split is None else SPLIT_STEPS
     is_static = all(op.operands[i].type.has_static_shape for i in range(3))
-    if not is_static or columns % panel or depth % SUM_STEPS:
+    if not is_static or columns % panel or depth % steps:
         return None
-    return _Product(op, (m, n, k), (rows, columns, depth), panel)
+    return _Product(op, (m, n, k), (rows, columns, depth), panel, steps)
 
 
 def _loop_of(expr: ir.AffineExpr, panel: int) -> int | None:

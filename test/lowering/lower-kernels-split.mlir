@@ -52,3 +52,30 @@ func.func @split(%a: memref<32x64xf32>, %b: memref<2x64x32xf32>, %c: memref<32x6
   }
   return
 }
+
+// Of any size, where calls have enough rows, whole panels and whole registers of k: no code for few rows, none for a
+// part of a panel, and blocks of k that are even.
+// CHECK-LABEL: func.func @any(
+// CHECK: %[[SUMS:.*]] = memref.alloca() {{.*}} : memref<65536xf32>
+// CHECK: %[[K:.*]] = memref.dim %arg0, %c1
+// CHECK: %[[BLOCKS:.*]] = arith.ceildivui %[[K]], %c512
+// CHECK: %[[OF:.*]] = arith.muli %[[BLOCKS]], %c32
+// CHECK: %[[REGISTERS:.*]] = arith.ceildivui %[[K]], %[[OF]]
+// CHECK: scf.for {{.*}} to %[[BLOCKS]] step
+// CHECK: "llvm.x86.tdpbf16ps"
+// CHECK-NOT: vector.maskedload
+// CHECK: return
+func.func @any(%a: memref<?x?xf32>, %b: memref<?x?x32xf32>, %c: memref<?x?xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%c : memref<?x?xf32>)
+  linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction, relax.multiples = array<i64: 32, 32>,
+                  relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 split=3x3:128x512x512:63:8:always"}
+      ins(%a, %b : memref<?x?xf32>, memref<?x?x32xf32>) outs(%c : memref<?x?xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %p = arith.mulf %u, %v : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}

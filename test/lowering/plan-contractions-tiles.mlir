@@ -124,7 +124,7 @@ func.func @row_of_pairs(%a: memref<1x64xbf16>, %b: memref<32x32x32x2xbf16>, %c: 
 
 // Elements in f32 are three bf16 each; of a number of rows that a call says, few are summed in vectors.
 // CHECK-LABEL: @many(
-// CHECK: "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=2:8192 split=3x3:128x256x320:63"
+// CHECK: "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=2:8192 split=3x3:128x512x512:63:8:always"
 func.func @many(%a: memref<128x640xf32>, %b: memref<16x640x32xf32>, %c: memref<128x512xf32>) {
   linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
                   relax.contraction}
@@ -138,7 +138,7 @@ func.func @many(%a: memref<128x640xf32>, %b: memref<16x640x32xf32>, %c: memref<1
 }
 
 // CHECK-LABEL: @some(
-// CHECK: parts=128:16384:8388608 split=3x3:128x512x320:63:8"
+// CHECK: parts=128:16384:8388608 split=3x3:128x512x512:63:8"
 func.func @some(%a: memref<?x640xf32>, %b: memref<16x640x32xf32>, %c: memref<?x512xf32>) {
   linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
                   relax.contraction}

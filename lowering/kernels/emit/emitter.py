@@ -44,6 +44,10 @@ class Emitter(OperationBuilder):
             x = self._once("arith.addi", x, y)
         return self._plus(y if x is None else x, more + further)
 
+    def as_index(self, value: int | ir.Value) -> ir.Value:
+        """An index that is known, or not."""
+        return self.number(value) if isinstance(value, int) else value
+
     def sub(self, a: ir.Value, b: ir.Value) -> ir.Value:
         """A difference, like :meth:`add`."""
         if a.type != self.index:

@@ -140,7 +140,7 @@ def test_images(image: tuple[int, int], stride: int, line: int, window: int, dty
 
 
 def test_the_loop_is_loads_and_products_of_tiles() -> None:
-    """Registers are told what they hold, and freed, around all tiles. Six are in use: the others are for the core's other thread."""
+    """Registers are told what they hold, and freed, around all tiles; two are for the other thread of the core."""
     text = assembly(generated(product(64, 128, 32, bias=False), NAME), TARGET)
     kinds = re.findall(r"^\t(tile\w+|tdp\w+|ldtilecfg)", text, re.M)
     assert {kind: kinds.count(kind) for kind in kinds} == {

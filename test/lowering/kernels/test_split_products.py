@@ -12,6 +12,7 @@ import pytest
 import relaxir as rx
 from relaxir.dialect.errors import RelaxError
 from relaxir.lowering.cpu.codegen import assembly
+from relaxir.lowering.cpu.kernels.contraction import split_blocks
 from relaxir.lowering.cpu.kernels.contraction.check_plan import check_plan
 from relaxir.lowering.cpu.kernels.contraction.contraction_plan import parse_plan
 from relaxir.lowering.cpu.kernels.contraction.plan import plan_contraction
@@ -33,7 +34,7 @@ SMALL = {
     "split_steps": 16,
     "split_block_rows": 64,
     "split_block_depth": 64,
-    "split_panels": (3, 1),
+    "split_panels": 3,
     "split_blocks": 3,
 }
 #: Rows, steps of k and columns: around those of registers, blocks and panels.
@@ -54,6 +55,7 @@ SIZES = [
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     tune(monkeypatch, **SMALL)
+    monkeypatch.setattr(split_blocks, "_LEAST_PANELS", 1)
 
 
 def product(rows: int | str, depth: int, columns: int) -> rx.Module:
@@ -100,6 +102,35 @@ def test_any_number_of_rows(depth: int, columns: int) -> None:
     executable.bind(executable.prepare(weights))
     for rows in (0, 1, 7, 8, 16, 31, 33, 48, 49, 63, 64, 65, 113, 128, 200):
         same(executable, np.random.default_rng(rows).standard_normal((rows, depth)).astype(np.float32), weights)
+
+
+#: Rows, steps of k and columns of kernels that become one, around blocks, and whole registers of k.
+ALIKE = {
+    "small": [(64, 96, 128), (65, 320, 96), (113, 64, 224), (129, 160, 64), (200, 128, 320)],
+    "large": [(64, 192, 96), (129, 544, 576), (1025, 512, 128), (197, 768, 192)],
+}
+
+
+@pytest.mark.parametrize(("name", "threads"), [("small", 1), ("small", 2), ("large", 2)])
+def test_kernels_of_any_size(name: str, threads: int, request: pytest.FixtureRequest) -> None:
+    """One code for products that differ in sizes."""
+    if name == "small":
+        request.getfixturevalue("small")
+    builder, rng, sizes = rx.Builder(), np.random.default_rng(9), ALIKE[name]
+    weights = {f"w{i}": rng.standard_normal((k, n)).astype(np.float32) for i, (_, k, n) in enumerate(sizes)}
+    with builder.function("main"):
+        xs = [builder.input(f"x{i}", (m, k), "f32") for i, (m, k, _) in enumerate(sizes)]
+        ws = [builder.weight(name, w.shape, "f32") for name, w in weights.items()]
+        builder.output(*(builder.relu(builder.matmul(x, w)) for x, w in zip(xs, ws, strict=True)))
+    module = builder.build()
+    text = str(lowered(module, TARGET, None))
+    assert len(re.findall(r"llvm.func [^\n]*@[\w.]+\([^{]*\{(?:(?!llvm.func).)*tdpbf16ps", text, re.S)) == 1
+    executable, inputs = compile_for(module, NAME), [rng.standard_normal((m, k)).astype(np.float32) for m, k, _ in sizes]
+    executable.bind(executable.prepare(weights))
+    executable.threads = threads
+    for x, w, y in zip(inputs, weights.values(), executable(*inputs), strict=True):
+        want = np.maximum(x.astype(np.float64) @ w, 0)
+        np.testing.assert_allclose(y, want, rtol=0, atol=1e-6 * want.max())
 
 
 @pytest.mark.parametrize(
@@ -214,11 +245,11 @@ SHAPE = ContractionShape(64, 256, 512, buffers=(PANEL,))
     ("rows", "columns", "depth", "split"),
     [
         (63, 256, 512, None),
-        (64, 256, 512, "3x3:64x256x512:63"),
-        (197, 768, 768, "3x3:112x192x384:63"),
-        (128, 768, 3072, "3x3:128x192x512:63"),
-        (None, 768, 768, "3x3:128x512x384:63:8"),
-        (3000, 4096, 1030, "3x3:128x512x352:63"),
+        (64, 256, 512, "3x3:128x512x512:63:8:always"),
+        (197, 768, 768, "3x3:128x512x512:63:8:always"),
+        (128, 768, 3072, "3x3:128x512x512:63:8:always"),
+        (None, 768, 768, "3x3:128x512x512:63:8"),
+        (3000, 4096, 1030, "3x3:128x512x512:63:8:always"),
         (64, 64, 512, None),
         (64, 256, 191, None),
     ],
@@ -244,15 +275,17 @@ def test_blocks_keep_groups(size: int, depth: int | None) -> None:
     ("shape", "split", "message"),
     [
         (SHAPE, "3x2:64x256x512:63", "a split in 3x3 parts"),
-        (replace(SHAPE, group=GroupShape(32, 3, is_short=True)), "3x3:64x256x512:63", "a split in 3x1 parts"),
-        (replace(SHAPE, is_bf16=True), "3x3:64x256x512:63", "a split in 3x1 parts"),
+        (replace(SHAPE, group=GroupShape(32, 3, is_short=True)), "3x3:128x512x512:63:8:always", "a split in 3x1 parts"),
+        (replace(SHAPE, is_bf16=True), "3x3:128x512x512:63:8:always", "a split in 3x1 parts"),
         (SHAPE, "3x3:40x256x512:63", "blocks of whole registers and groups"),
         (SHAPE, "3x3:64x256x500:63", "blocks of whole registers and groups"),
         (SHAPE, "3x3:64x250x512:63", "blocks of whole registers and groups"),
-        (replace(SHAPE, group=GroupShape(96, 3)), "3x3:64x256x512:63", "blocks of whole registers and groups"),
+        (replace(SHAPE, group=GroupShape(96, 3)), "3x3:128x512x512:63:8:always", "blocks of whole registers and groups"),
         (SHAPE, "3x3:512x512x512:63", "blocks of at most 1572864 bytes"),
-        (replace(SHAPE, outer=(3,)), "3x3:64x256x512:63", "no split, as tile registers multiply no such factors"),
-        (replace(SHAPE, element="f64"), "3x3:64x256x512:63", "no split, as tile registers multiply no such factors"),
+        (replace(SHAPE, rows=63), "3x3:128x512x512:63:8:always", "a split for more rows than these"),
+        (replace(SHAPE, depth=None), "3x3:128x512x512:63:8:always", "no split, as tile registers multiply no such factors"),
+        (replace(SHAPE, outer=(3,)), "3x3:128x512x512:63:8:always", "no split, as tile registers multiply no such factors"),
+        (replace(SHAPE, element="f64"), "3x3:128x512x512:63:8:always", "no split, as tile registers multiply no such factors"),
     ],
 )
 def test_plans_that_do_not_fit(shape: ContractionShape, split: str, message: str) -> None:

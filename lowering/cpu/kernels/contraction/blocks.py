@@ -28,6 +28,7 @@ from .contraction_plan import Blocks
 from .copied_left import LeftCopier
 from .fma_sums import FmaSums
 from .microkernel import Microkernel, Sums
+from .shape import multiples_of
 from .staging import Stager
 from .tile_place import Column, NextPanel, Share, Steps, TilePlace
 from .tiles import Tiles
@@ -67,7 +68,7 @@ class BlockLoops:
 
     def build(self, point: Point, work: LoopWork) -> None:
         """The loop over units, those of a chunk one after the other: blocks of rows are not all of the same height."""
-        em, blocks = self.emitter, self._ceil(self.rows, self.height)
+        em, blocks = self.emitter, self._blocks()
         chunks = self._ceil(self.columns, self.most)
         if self.few:
             self.width = self._width(blocks)
@@ -76,7 +77,7 @@ class BlockLoops:
         def unit(number: ir.Value) -> None:
             chunk = em.op("arith.divui", [number, blocks], em.index)
             block = em.sub(number, em.mul(chunk, blocks))
-            self._unit(point, em.mul(block, em.number(self.height)), em.mul(chunk, self.width))
+            self._unit(point, *self._rows_of(block, blocks), em.mul(chunk, self.width))
 
         em.shared(em.number(0), em.mul(blocks, chunks), 1, unit, work)
 
@@ -99,40 +100,55 @@ class BlockLoops:
             return em.number(-(-size.static // by))
         return em.op("arith.ceildivui", [self.memory.size(size), em.number(by)], em.index)
 
-    def _unit(self, point: Point, row: ir.Value, column: ir.Value) -> None:
-        em, k, depth = self.emitter, self.contraction.nest.extents[self.contraction.k].static, self.depth
-        assert k is not None
-        unit = self.unit(point, row, column)
+    def _blocks(self) -> ir.Value:
+        """How many blocks of rows there are."""
+        return self._ceil(self.rows, self.height)
+
+    def _rows_of(self, block: ir.Value, blocks: ir.Value) -> tuple[ir.Value, int | ir.Value]:
+        """The first row of one of so many blocks, and how many it has."""
+        em, static, row = self.emitter, self.rows.static, self.emitter.mul(block, self.emitter.number(self.height))
+        if static is not None and (static <= self.height or static % self.height == 0):
+            return row, min(static, self.height)
+        return row, em.op("arith.minui", [em.sub(self.memory.size(self.rows), row), em.number(self.height)], em.index)
+
+    def _unit(self, point: Point, row: ir.Value, count: int | ir.Value, column: ir.Value) -> None:
+        unit = self.unit(point, row, count, column)
         unit.each_tile(unit.begin)
-        whole = k // depth * depth
-        em.each(em.number(0), em.number(whole), depth, lambda k: unit.products(Steps(k, Size.of(depth))))
-        if k > whole:
-            unit.products(Steps(em.number(whole), Size.of(k - whole)))
+        self._add(unit)
         unit.finish()
 
-    def unit(self, point: Point, row: ir.Value, column: ir.Value) -> BlockUnit:
-        """The block of rows and chunk of panels that begin there."""
-        return BlockUnit(self, point, row, column)
+    def _add(self, unit: BlockUnit) -> None:
+        """All products of a unit."""
+        em, k, depth = self.emitter, self.contraction.nest.extents[self.contraction.k].static, self.depth
+        assert k is not None
+        whole = k // depth * depth
+        em.each(em.number(0), em.number(whole), depth, lambda k: unit.products(k, depth))
+        if k > whole:
+            unit.products(em.number(whole), k - whole)
+
+    def unit(self, point: Point, row: ir.Value, count: int | ir.Value, column: ir.Value) -> BlockUnit:
+        """The block of so many rows, and the chunk of panels, that begin there."""
+        return BlockUnit(self, point, row, count, column)
 
 
 class BlockUnit:
-    """One block of rows and chunk of panels: its sums, in tiles as they are computed."""
+    """One block of ``count`` rows and chunk of panels: its sums, in tiles as they are computed."""
 
-    def __init__(self, blocks: BlockLoops, point: Point, row: ir.Value, column: ir.Value):
+    def __init__(self, blocks: BlockLoops, point: Point, row: ir.Value, count: int | ir.Value, column: ir.Value):
         em, loads = blocks.emitter, blocks.microkernel.loads
-        self.blocks, self.emitter, self.point, self.row, self.column = blocks, em, point, row, column
+        self.blocks, self.emitter, self.point, self.column = blocks, em, point, column
+        self.row, self.count = row, count
         self.loads, self.epilogue = loads, blocks.microkernel.epilogue
         self.kind = em.vector(blocks.tiles.width, loads.element)
         self.sums = em.scratch(blocks.height * blocks.most, loads.element)
         k = blocks.contraction.nest.extents[blocks.contraction.k].static
-        assert k is not None
-        self.copier = LeftCopier(loads, blocks.height, min(blocks.depth, k)) if blocks.copies else None
+        self.copier = LeftCopier(loads, blocks.height, min(blocks.depth, k)) if blocks.copies and k is not None else None
 
-    def products(self, steps: Steps) -> None:
+    def products(self, first: ir.Value, depth: int) -> None:
         """Adds the products of some steps of k; of a right factor that takes long, each panel of them is computed first."""
-        sums, stager = self.blocks.sums, self.blocks.stager
+        sums, stager, steps = self.blocks.sums, self.blocks.stager, Steps(first, Size.of(depth))
         if self.copier is not None:
-            loads = self.copier.copied(self.point, self.row, self.count(), steps)
+            loads = self.copier.copied(self.point, self.row, self.count, steps)
             sums, stager = FmaSums(loads), None if stager is None else Stager(loads, stager.groups)
         self.each_panel(lambda n, columns, last: self._products(n, columns, last, steps, sums, stager))
 
@@ -149,7 +165,7 @@ class BlockUnit:
         whole = em.op("arith.andi", [size, em.number(-width)], em.index)
         last = em.op("arith.minui", [end, whole], em.index)
         em.each(self.column, last, width, lambda n: panel(n, blocks.tiles.columns(n), last))
-        if extent.static is not None and extent.static % width == 0:
+        if (multiples_of(blocks.contraction).columns if extent.static is None else extent.static) % width == 0:
             return
         rest = em.sub(size, whole) if extent.static is None else extent.static % width
         inside = em.compare("ugt", em.op("arith.minui", [end, size], em.index), whole)
@@ -173,7 +189,7 @@ class BlockUnit:
 
     def _stage(self, stager: Stager, n: ir.Value, columns: Sequence[Column], steps: Steps) -> tuple[Sums, int | ir.Value]:
         """Computes some steps of a panel, in the first tile where there is a whole one; what reads it, and the rows done."""
-        em, blocks, count = self.emitter, self.blocks, self.count()
+        em, blocks, count = self.emitter, self.blocks, self.count
         height = self.loads.plan.first_height(count if isinstance(count, int) else None)
         scratch = stager.scratch(steps)
 
@@ -222,7 +238,7 @@ class BlockUnit:
         done: int | ir.Value,
     ) -> None:
         """The rows behind those that are done."""
-        em, blocks, count = self.emitter, self.blocks, self.count()
+        em, blocks, count = self.emitter, self.blocks, self.count
 
         def one(first: ir.Value, height: int, share: Share) -> None:
             places = self.places(n, first, height, len(columns))
@@ -238,14 +254,6 @@ class BlockUnit:
         else:
             begin, count = em.add(self.row, done), em.sub(count if isinstance(count, ir.Value) else em.number(count), done)
         blocks.tiles.split(begin, count, loop, one)
-
-    def count(self) -> int | ir.Value:
-        """The rows of this block."""
-        em, blocks, static = self.emitter, self.blocks, self.blocks.rows.static
-        if static is not None and (static <= blocks.height or static % blocks.height == 0):
-            return min(static, blocks.height)
-        left = em.sub(blocks.memory.size(blocks.rows), self.row)
-        return em.op("arith.minui", [left, em.number(blocks.height)], em.index)
 
     def places(self, n: ir.Value, first: ir.Value, height: int, vectors: int) -> list[ir.Value]:
         """Where the sums of a tile are."""

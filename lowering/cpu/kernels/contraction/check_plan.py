@@ -189,13 +189,15 @@ class _Check:
         fits = blocks.rows % TILE_ROWS == 0 and blocks.columns % plan.tile.columns == 0 and plan.group_unroll % 2 == 0
         fits = fits and blocks.depth % TILE_STEPS == 0 and self._keeps_groups(blocks)
         _expect(fits, "a split in blocks of whole registers and groups", got)
+        is_enough = not split.always or shape.rows is None or shape.rows > blocks.above
+        _expect(is_enough, "a split for more rows than these", got)
         most = self.tuning.split_bytes
         _expect(split_bytes(split, plan.tile) <= most, f"a split in blocks of at most {most} bytes", got)
 
     def _joined(self) -> None:
         plan, shape = self.plan, self.shape
         fits = len(shape.shared) == 1 and shape.has_rows and plan.panels == 1 and plan.stage is None and plan.sums == "fma"
-        fits = fits and shape.multiple % plan.tile.rows == 0
+        fits = fits and shape.multiples.rows % plan.tile.rows == 0
         _expect(fits or not plan.joined, "rows of one shared loop that are a multiple of a tile's", "joined=yes")
 
     def _keeps_groups(self, blocks: Blocks) -> bool:

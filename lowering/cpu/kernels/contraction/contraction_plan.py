@@ -158,14 +158,16 @@ class SplitTile:
     Attributes:
         left, right: how many bf16 an element of each is.
         blocks: which ones; fewer rows are summed without.
+        always: whether all calls have rows for blocks, however many.
     """
 
     left: int
     right: int
     blocks: Blocks
+    always: bool = False
 
     def __str__(self) -> str:
-        return f"{self.left}x{self.right}:{self.blocks}"
+        return f"{self.left}x{self.right}:{self.blocks}{':always' if self.always else ''}"
 
 
 @dataclass(frozen=True)
@@ -328,9 +330,9 @@ def _matrix(text: str) -> MatrixTile:
 
 
 def _split(text: str) -> SplitTile:
-    parts, blocks = text.split(":", 1)
+    parts, blocks = text.removesuffix(":always").split(":", 1)
     left, right = positives(parts)
-    return SplitTile(left, right, _blocks(blocks))
+    return SplitTile(left, right, _blocks(blocks), text.endswith(":always"))
 
 
 def _yes(text: str) -> bool:
@@ -391,7 +393,7 @@ _EXAMPLES = {
     "blocks": "rows x columns x depth and a number of rows, such as blocks=128x256x256:24",
     "parts": "rows and elements of both factors, such as parts=128:16384:8388608",
     "matrix": "rows x words and the least number of rows, such as matrix=32x16:8",
-    "split": "parts of both factors and blocks, such as split=3x3:128x512x512:32",
+    "split": "parts of both factors and blocks, such as split=3x3:128x512x512:63:8:always",
     "joined": "joined=yes",
     "threads": "loops, such as threads=batch0+columns",
 }

@@ -225,6 +225,9 @@ class ContractionKernel:
         """Many rows in blocks that tile registers multiply."""
         assert self.plan.split is not None
         blocks = SplitBlockLoops(self.plan, self.tiles, self.microkernel, self.sums, self.groups)
+        if self.plan.split.always:
+            blocks.build(point, self._work())
+            return
         self._many_rows(point, blocks, self.plan.split.blocks.above, self._blocked)
 
     def _blocked(self, point: Point) -> None:

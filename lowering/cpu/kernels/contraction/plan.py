@@ -182,7 +182,7 @@ class _Planner:
 
     def _splits_all(self) -> bool:
         """Whether all rows are split for tile registers; of a number that is known at run time, few are not."""
-        return self.split is not None and self.shape.rows is not None
+        return self.split is not None and self.split.always
 
     def _fold(self) -> int:
         """Steps of k that fill a vector whose columns are fewer than it has lanes."""

@@ -149,6 +149,15 @@ class MatrixShape:
 
 
 @dataclass(frozen=True)
+class Multiples:
+    """What numbers of columns, of steps of k, and of rows are multiples of."""
+
+    columns: int = 1
+    steps: int = 1
+    rows: int = 1
+
+
+@dataclass(frozen=True)
 class ContractionShape:
     """Sizes are None where they are known at run time only.
 
@@ -169,7 +178,7 @@ class ContractionShape:
         bytes: set for one of neighbouring bytes as they are.
         matrix: set for one that tile registers could multiply.
         folds: whether steps of k are neighbours in the left operand, and all columns of the right one, as both are multiplied.
-        multiple: what rows are a multiple of in all places of the shared loops together.
+        multiples: of columns and steps, and of rows in all places of the shared loops together.
     """
 
     rows: int | None
@@ -190,7 +199,7 @@ class ContractionShape:
     bytes: ByteShape | None = None
     matrix: MatrixShape | None = None
     folds: bool = False
-    multiple: int = 1
+    multiples: Multiples = Multiples()
 
     @property
     def bits(self) -> int:
@@ -204,15 +213,6 @@ class ContractionShape:
     def is_packed(self, columns: int) -> bool:
         """Whether the right factor is read from panels of so many columns."""
         return any(b.steps_per_row(columns) for b in self.buffers)
-
-
-@dataclass(frozen=True)
-class Multiples:
-    """What numbers of columns, of steps of k, and of rows are multiples of."""
-
-    columns: int = 1
-    steps: int = 1
-    rows: int = 1
 
 
 def describe(contraction: Contraction) -> ContractionShape:
@@ -238,7 +238,7 @@ def describe(contraction: Contraction) -> ContractionShape:
         bytes=byte_shape(contraction),
         matrix=_matrix_shape(factors_of_tiles(contraction)),
         folds=_folds(contraction),
-        multiple=multiples_of(contraction).rows,
+        multiples=multiples_of(contraction),
     )
 
 

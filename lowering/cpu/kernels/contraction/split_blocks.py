@@ -23,24 +23,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from .....dialect.bindings import ir
-from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Point
 from ....kernels.emit.scalar_body import Environment
 from .blocks import BlockLoops, BlockUnit
-from .contraction_plan import ContractionPlan
+from .contraction_plan import Blocks, ContractionPlan
 from .group_loads import GroupLoads
 from .matrix_shape import TILE_ROWS, TILE_WORDS, WORD_BYTES
 from .microkernel import Microkernel, Sums
 from .scaled_tiles import ScaledTiles
-from .split_factors import SPLIT_INSTRUCTION, TILE_STEPS, LeftSplitter, RightSplitter
+from .split_factors import SPLIT_INSTRUCTION, TILE_STEPS, LeftSplitter, RightSplitter, SplitSteps
 from .tile_place import Column, Share, Steps, TilePlace
 from .tile_registers import Registers, TileMemory, TileRegisters
 from .tiles import Tiles
 
 __all__ = ["SplitBlockLoops"]
 
-# Shares that registers of rows have at most in splitting what follows.
-_SHARES = 8
+# Shares that registers of rows have at most in splitting what follows, and where the rows of a block may be any number.
+_SHARES, _FEW_SHARES = 8, 4
+# Panels of a chunk at least, where there would be few units otherwise.
+_LEAST_PANELS = 6
 # Rows of sums that are scaled at once behind the last group.
 _ROWS = 2
 
@@ -60,61 +61,145 @@ class _Panel:
 
     n: ir.Value
     columns: Sequence[Column]
-    steps: Steps
+    steps: SplitSteps
     buffer: ir.Value
     following: _Following | None
 
 
 class SplitBlockLoops(BlockLoops):
-    """Builds these loops for one contraction; ``sums`` are those of rows that are summed again."""
+    """Builds these loops for one contraction; ``sums`` are those of rows that are summed again.
 
-    least = 6
+    Blocks of rows and of k, and chunks of panels, are of similar size.
+    """
 
     def __init__(self, plan: ContractionPlan, tiles: Tiles, microkernel: Microkernel, sums: Sums, groups: GroupLoads | None):
         assert plan.split is not None
-        super().__init__(plan.split.blocks, tiles, microkernel, sums)
-        self.split, self.groups = plan.split, groups
+        self.split, self.groups, most = plan.split, groups, plan.split.blocks
+        extents, contraction = microkernel.loads.contraction.nest.extents, microkernel.loads.contraction
+        assert contraction.m is not None
+        rows, columns, depth = (extents[d].static for d in (contraction.m, contraction.n, contraction.k))
+        blocks = Blocks(
+            most.rows if rows is None else _even(rows, most.rows, TILE_ROWS),
+            most.columns if columns is None else min(most.columns, -(-columns // tiles.panel) * tiles.panel),
+            most.depth if depth is None or groups is not None else _even(depth, most.depth, TILE_STEPS),
+            most.above,
+            most.few,
+        )
+        super().__init__(blocks, tiles, microkernel, sums)
+        #: Registers of rows that every block has at least.
+        self.registers = self._registers(rows)
 
-    def unit(self, point: Point, row: ir.Value, column: ir.Value) -> BlockUnit:
+    def _registers(self, rows: int | None) -> int:
+        number = -(-(self.split.blocks.above + 1 if rows is None else rows) // TILE_ROWS)
+        most = self.split.blocks.rows // TILE_ROWS
+        # Of an unknown number there may be one more than a block has.
+        return min(number, (most + 1) // 2) if rows is None else number // -(-number // most)
+
+    def _blocks(self) -> ir.Value:
+        """As :meth:`BlockLoops._blocks`: each has its share of the registers of rows."""
+        em, most = self.emitter, self.split.blocks.rows // TILE_ROWS
+        return em.op("arith.ceildivui", [self._ceil(self.rows, TILE_ROWS), em.number(most)], em.index)
+
+    def _rows_of(self, block: ir.Value, blocks: ir.Value) -> tuple[ir.Value, int | ir.Value]:
+        """As :meth:`BlockLoops._rows_of`."""
+        em, static = self.emitter, self.rows.static
+        if static is not None and static <= self.height:
+            return em.number(0), static
+        registers = self._ceil(self.rows, TILE_ROWS)
+
+        def first(number: ir.Value) -> ir.Value:
+            return em.mul(em.op("arith.divui", [em.mul(number, registers), blocks], em.index), em.number(TILE_ROWS))
+
+        row, behind = first(block), first(em.add(block, em.number(1)))
+        return row, em.sub(em.op("arith.minui", [behind, self.memory.size(self.rows)], em.index), row)
+
+    def _width(self, blocks: ir.Value) -> ir.Value:
+        """As :meth:`BlockLoops._width`: twice as many chunks where there would be few units, an even number if it can be."""
+        em, panel, one = self.emitter, self.tiles.panel, self.emitter.number(1)
+        panels = self._ceil(self.columns, panel)
+        chunks = em.op("arith.ceildivui", [panels, em.number(self.split.blocks.columns // panel)], em.index)
+
+        def has(number: ir.Value) -> ir.Value:
+            """Whether there are enough panels for so many chunks."""
+            return em.compare("uge", panels, em.mul(number, em.number(_LEAST_PANELS)))
+
+        for _ in range((self.few - 1).bit_length()):
+            twice, is_few = em.mul(chunks, em.number(2)), em.compare("ult", em.mul(blocks, chunks), em.number(self.few))
+            chunks = em.select(em.op("arith.andi", [is_few, has(twice)], em.i1), twice, chunks)
+        odd = em.op("arith.andi", [chunks, em.op("arith.minui", [em.sub(chunks, one), one], em.index)], em.index)
+        more = em.add(chunks, odd)
+        chunks = em.select(has(more), more, chunks)
+        return em.mul(em.op("arith.ceildivui", [panels, chunks], em.index), em.number(panel))
+
+    def _add(self, unit: BlockUnit) -> None:
+        """As :meth:`BlockLoops._add`."""
+        em, extent = self.emitter, self.contraction.nest.extents[self.contraction.k]
+        if extent.static is not None:
+            super()._add(unit)
+            return
+        assert isinstance(unit, _SplitUnit)
+        size = self.memory.size(extent)
+        number = em.op("arith.ceildivui", [size, em.number(self.depth)], em.index)
+        registers = em.op("arith.ceildivui", [size, em.mul(number, em.number(TILE_STEPS))], em.index)
+        depth = em.mul(registers, em.number(TILE_STEPS))
+
+        def block(i: ir.Value) -> None:
+            first = em.mul(i, depth)
+            unit.add(SplitSteps(first, em.op("arith.minui", [depth, em.sub(size, first)], em.index)))
+
+        em.each(em.number(0), number, 1, block)
+
+    def unit(self, point: Point, row: ir.Value, count: int | ir.Value, column: ir.Value) -> BlockUnit:
         """As :meth:`BlockLoops.unit`."""
-        return _SplitUnit(self, point, row, column)
+        return _SplitUnit(self, point, row, count, column)
 
 
 class _SplitUnit(BlockUnit):
     """One block of rows and chunk of panels."""
 
-    def __init__(self, blocks: SplitBlockLoops, point: Point, row: ir.Value, column: ir.Value):
-        super().__init__(blocks, point, row, column)
-        k = blocks.contraction.nest.extents[blocks.contraction.k].static
-        assert k is not None
-        self.split, depth = blocks.split, min(blocks.depth, k)
-        self.left = LeftSplitter(self.loads, self.split, depth)
-        self.right = RightSplitter(self.loads, self.split, depth, blocks.tiles.vectors, blocks.groups)
-        self.registers, self.k = TileRegisters(self.emitter, SPLIT_INSTRUCTION), k
+    def __init__(self, blocks: SplitBlockLoops, point: Point, row: ir.Value, count: int | ir.Value, column: ir.Value):
+        super().__init__(blocks, point, row, count, column)
+        self.k = blocks.contraction.nest.extents[blocks.contraction.k]
+        static = self.k.static
+        depth = blocks.depth if static is None else min(blocks.depth, static)
+        self.split, self.least = blocks.split, blocks.registers
+        split = replace(blocks.split, blocks=replace(blocks.split.blocks, rows=blocks.height))
+        self.left = LeftSplitter(self.loads, split, depth)
+        self.right = RightSplitter(self.loads, split, depth, blocks.tiles.vectors, blocks.groups)
+        self.registers = TileRegisters(self.emitter, SPLIT_INSTRUCTION)
 
-    def products(self, steps: Steps) -> None:
+    def products(self, first: ir.Value, depth: int) -> None:
         """As :meth:`BlockUnit.products`."""
-        em, count = self.emitter, self.count()
-        self.left.split(self.point, self.row, count, steps)
-        most = self.blocks.height // TILE_ROWS
-        shares = 1 << max(1, min(most, _SHARES)).bit_length() - 1
-        if not most or not self.right.takes_units(steps, TILE_STEPS // shares):
-            self.each_panel(lambda n, columns, _: self._alone(n, columns, steps))
-        elif isinstance(count, int):
-            self._ahead(steps, shares)
-        else:
-            is_enough = em.compare("uge", count, em.number((shares - 1) * TILE_ROWS + 1))
-            em.only_when(is_enough, lambda: self._ahead(steps, shares))
-            is_less = em.compare("ult", count, em.number((shares - 1) * TILE_ROWS + 1))
-            em.only_when(is_less, lambda: self.each_panel(lambda n, columns, _: self._alone(n, columns, steps)))
+        self.add(SplitSteps(first, depth))
 
-    def _alone(self, n: ir.Value, columns: Sequence[Column], steps: Steps) -> None:
+    def add(self, steps: SplitSteps) -> None:
+        """Adds the products of some steps of k."""
+        em, count = self.emitter, self.count
+        self.left.split(self.point, self.row, count, steps)
+        shares = self._shares()
+        if not self.right.takes_units(steps, TILE_STEPS // shares):
+            self.each_panel(lambda n, columns, _: self._alone(n, columns, steps))
+            return
+        if self.least >= shares:
+            self._ahead(steps, shares)
+            return
+        rows, least = em.as_index(count), em.number((shares - 1) * TILE_ROWS + 1)
+        em.only_when(em.compare("uge", rows, least), lambda: self._ahead(steps, shares))
+        is_less = em.compare("ult", rows, least)
+        em.only_when(is_less, lambda: self.each_panel(lambda n, columns, _: self._alone(n, columns, steps)))
+
+    def _shares(self) -> int:
+        """In how many shares a panel is split: a power of two."""
+        enough = self.least if isinstance(self.count, int) else max(self.least, _FEW_SHARES)
+        return 1 << min(enough, self.blocks.height // TILE_ROWS, _SHARES).bit_length() - 1
+
+    def _alone(self, n: ir.Value, columns: Sequence[Column], steps: SplitSteps) -> None:
         """A panel, split first."""
         zero = self.emitter.number(0)
         self.right.split(self.point, columns, steps, zero)
         self._panel(_Panel(n, columns, steps, zero, None))
 
-    def _ahead(self, steps: Steps, shares: int) -> None:
+    def _ahead(self, steps: SplitSteps, shares: int) -> None:
         """All panels, each split between the products of the one before."""
         em, size = self.emitter, self.emitter.number(self.blocks.tiles.panel)
 
@@ -140,11 +225,10 @@ class _SplitUnit(BlockUnit):
 
     def _panel(self, panel: _Panel) -> None:
         """The products of some steps of a panel: one register of rows after the other, as two would need more registers."""
-        em, count = self.emitter, self.count()
+        em = self.emitter
         held = Registers((TILE_ROWS,), len(panel.columns), TILE_WORDS, keeps=True)
         begin = self.registers.begin(held)
-        rows = count if isinstance(count, ir.Value) else em.number(count)
-        number = em.op("arith.ceildivui", [rows, em.number(TILE_ROWS)], em.index)
+        number = em.op("arith.ceildivui", [em.as_index(self.count), em.number(TILE_ROWS)], em.index)
         first = em.number(0 if panel.following is None else panel.following.shares)
         if panel.following is not None:
             em.each(em.number(0), first, 1, lambda tile: self._tile(held, panel, tile))
@@ -153,15 +237,15 @@ class _SplitUnit(BlockUnit):
 
     def _tile(self, held: Registers, panel: _Panel, number: ir.Value) -> None:
         """The same of one register of rows."""
-        em, depth = self.emitter, panel.steps.count.static
-        assert depth is not None
-        steps = -(-depth // TILE_STEPS)
+        em, depth = self.emitter, panel.steps.count
         if self.right.is_scaled:
-            self._scaled_tile(held, panel, number, steps)
+            assert isinstance(depth, int)
+            self._scaled_tile(held, panel, number, -(-depth // TILE_STEPS))
             return
         sums = [[self._sum(panel.n, number, j) for j in range(held.vectors)]]
         self.registers.load(held, sums)
-        em.each(em.number(0), em.number(steps), 1, lambda at: self._multiply(held, panel, number, at, []))
+        steps = panel.steps.registers(em)
+        em.each(em.number(0), steps, 1, lambda at: self._multiply(held, panel, number, at, []))
         self.registers.store(held, sums)
 
     def _scaled_tile(self, held: Registers, panel: _Panel, tile: ir.Value, steps: int) -> None:
@@ -228,9 +312,9 @@ class _SplitUnit(BlockUnit):
         em, following, steps = self.emitter, panel.following, panel.steps
         if following is None:
             return []
-        assert steps.count.static is not None
         count = TILE_STEPS // following.shares
-        done = em.add(em.mul(number, em.number(steps.count.static // following.shares)), em.mul(at, em.number(count)))
+        share = em.mul(steps.whole(em), em.number(count))
+        done = em.add(em.mul(number, share), em.mul(at, em.number(count)))
         begin = em.add(steps.first, done)
         return self.right.unit(self.point, following.columns, steps, following.buffer, begin, count)
 
@@ -244,13 +328,13 @@ class _SplitUnit(BlockUnit):
 
     def _again(self, n: ir.Value, columns: Sequence[Column]) -> None:
         """Sums the rows of a panel again that have sums which are no numbers."""
-        em, blocks, count = self.emitter, self.blocks, self.count()
-        end = em.add(self.row, em.number(count) if isinstance(count, int) else count)
+        em, blocks = self.emitter, self.blocks
+        end = em.add(self.row, em.as_index(self.count))
 
         def row(first: ir.Value) -> None:
             places = self.places(n, first, 1, len(columns))
             rows = blocks.tiles.points(self.point, blocks.m, first, 1)
-            place = TilePlace(rows, columns, Share(em.number(0), 0), Steps(em.number(0), Size.of(self.k)))
+            place = TilePlace(rows, columns, Share(em.number(0), 0), Steps(em.number(0), self.k))
             em.only_when(self._has_none(places), lambda: self._sum_again(place, places))
 
         em.each(self.row, end, 1, row)
@@ -274,3 +358,9 @@ def _merged(some: Sequence[Callable[[], None]], others: Sequence[Callable[[], No
     """Both, each spread evenly."""
     placed = [((i + 0.5) / len(of), build) for of in (some, others) for i, build in enumerate(of)]
     return [build for _, build in sorted(placed, key=lambda p: p[0])]
+
+
+def _even(size: int, most: int, register: int) -> int:
+    """What each of as few parts of a size as can be has at most, in whole registers."""
+    registers = -(-size // register)
+    return -(-registers // -(-registers // (most // register))) * register

@@ -15,16 +15,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from .....dialect.bindings import ir
+from ....kernels.emit.emitter import Emitter
 from ....kernels.emit.memory import Lanes, Point
 from ....kernels.emit.scalar_body import Environment
 from .contraction_plan import SplitTile
 from .group_loads import GroupLoads
 from .matrix_shape import TILE_ROWS, TILE_WORDS, WORD_BYTES
 from .operand_loads import OperandLoads
-from .tile_place import Column, Steps
+from .tile_place import Column
 from .tile_registers import TileMemory
 
-__all__ = ["SPLIT_INSTRUCTION", "TILE_STEPS", "LeftSplitter", "RightSplitter"]
+__all__ = ["SPLIT_INSTRUCTION", "TILE_STEPS", "LeftSplitter", "RightSplitter", "SplitSteps"]
 
 #: LLVM's name of what multiplies parts.
 SPLIT_INSTRUCTION = "llvm.x86.tdpbf16ps"
@@ -85,12 +86,11 @@ class LeftSplitter(_Splitter):
     def __init__(self, loads: OperandLoads, split: SplitTile, depth: int):
         super().__init__(loads, split.left, -(-split.blocks.rows // TILE_ROWS), depth)
 
-    def split(self, point: Point, row: ir.Value, count: int | ir.Value, steps: Steps) -> None:
+    def split(self, point: Point, row: ir.Value, count: int | ir.Value, steps: SplitSteps) -> None:
         """Splits ``count`` rows from one on, and some steps of k of them; rows behind them in a register are zero."""
-        em, m, depth = self.emitter, self.contraction.m, steps.count.static
+        em, m = self.emitter, self.contraction.m
         assert m is not None
-        assert depth is not None
-        whole, end = depth // TILE_STEPS, em.number(count) if isinstance(count, int) else count
+        whole, end = steps.whole(em), em.as_index(count)
         last = em.op("arith.andi", [em.add(end, em.number(TILE_ROWS - 1)), em.number(-TILE_ROWS)], em.index)
         zero = em.constant(0.0, em.vector(self.loads.width, self.loads.element))
 
@@ -109,9 +109,9 @@ class LeftSplitter(_Splitter):
                 em.each(until, behind, 1, lambda at: self._row([zero, zero], number, at))
 
         def register(first: ir.Value) -> None:
-            em.each(em.number(0), em.number(whole), 1, lambda number: some(first, number, TILE_STEPS))
-            if depth % TILE_STEPS:
-                some(first, em.number(whole), depth % TILE_STEPS)
+            em.each(em.number(0), whole, 1, lambda number: some(first, number, TILE_STEPS))
+            if steps.rest:
+                some(first, whole, steps.rest)
 
         em.each(em.number(0), last, TILE_ROWS, register)
 
@@ -141,6 +141,29 @@ class LeftSplitter(_Splitter):
 
 
 @dataclass(frozen=True)
+class SplitSteps:
+    """Steps of k: the first one, and how many; a number that only a call tells is a multiple of 32."""
+
+    first: ir.Value
+    count: int | ir.Value
+
+    @property
+    def rest(self) -> int:
+        """Those behind the ones that fill registers."""
+        return self.count % TILE_STEPS if isinstance(self.count, int) else 0
+
+    def whole(self, emitter: Emitter) -> ir.Value:
+        """How many registers they fill."""
+        if isinstance(self.count, int):
+            return emitter.number(self.count // TILE_STEPS)
+        return emitter.op("arith.shrui", [self.count, emitter.number(TILE_STEPS.bit_length() - 1)], emitter.index)
+
+    def registers(self, emitter: Emitter) -> ir.Value:
+        """How many registers have them."""
+        return emitter.add(self.whole(emitter), emitter.number(1 if self.rest else 0))
+
+
+@dataclass(frozen=True)
 class _Panel:
     """Where a panel is split to: its columns, the first step of k in the buffer, and which one."""
 
@@ -166,13 +189,15 @@ class RightSplitter(_Splitter):
         em = self.emitter
         return em.add(em.mul(buffer, em.number(self.vectors)), em.number(vector))
 
-    def split(self, point: Point, columns: Sequence[Column], steps: Steps, buffer: ir.Value) -> None:
+    def split(self, point: Point, columns: Sequence[Column], steps: SplitSteps, buffer: ir.Value) -> None:
         """Splits some steps of a panel; behind the last one there are zeros."""
-        em, depth = self.emitter, steps.count.static
-        assert depth is not None
-        size = depth if self.groups is None else min(depth, self.groups.invariant.group_size or depth)
-        end, panel = em.add(steps.first, em.number(depth)), _Panel(columns, steps.first, buffer)
+        em, depth, panel = self.emitter, steps.count, _Panel(columns, steps.first, buffer)
+        most = depth if isinstance(depth, int) else TILE_STEPS
+        size = most if self.groups is None else min(most, self.groups.invariant.group_size or most)
+        end = em.add(steps.first, em.as_index(depth))
         em.each(steps.first, end, size, lambda first: self._group(point, panel, first, size))
+        if not isinstance(depth, int):
+            return
         zero, pairs = [em.constant(0, self.words)] * self.parts, -(-depth // 2)
 
         def nothing(pair: ir.Value) -> None:
@@ -182,14 +207,13 @@ class RightSplitter(_Splitter):
 
         em.each(em.number(pairs), em.number(-(-depth // TILE_STEPS) * TILE_WORDS), 1, nothing)
 
-    def takes_units(self, steps: Steps, unit: int) -> bool:
+    def takes_units(self, steps: SplitSteps, unit: int) -> bool:
         """Whether some steps of k can be split so many at a time."""
-        depth, size = steps.count.static, 0 if self.groups is None else self.groups.invariant.group_size or 0
-        assert depth is not None
-        return not depth % TILE_STEPS and not size % unit
+        size = 0 if self.groups is None else self.groups.invariant.group_size or 0
+        return not steps.rest and not size % unit
 
     def unit(
-        self, point: Point, columns: Sequence[Column], steps: Steps, buffer: ir.Value, first: ir.Value, count: int
+        self, point: Point, columns: Sequence[Column], steps: SplitSteps, buffer: ir.Value, first: ir.Value, count: int
     ) -> list[Callable[[], None]]:
         """Builds that split ``count`` steps of k from one on, a multiple of it, to be called one after the other."""
         panel, place = _Panel(columns, steps.first, buffer), point.at(self.contraction.k, first, count)

@@ -95,8 +95,8 @@ class Tuning:
         split_block_rows, split_block_depth: rows and steps of k of a block of these at most. With twice as many rows 512 x 2048
             x 2048 has 0.94 of the speed, 1024 x 1024 x 1024 0.95, 197 x 768 x 3072 1.00; with 256 steps 512 x 2048 x 2048 has
             0.98, 128 x 768 x 3072 0.99, with 1024 steps 0.95 and 1.00.
-        split_panels, split_blocks: panels of one at most and at least; fewer than the most where there are fewer blocks than
-            ``split_blocks`` for threads to share. 128 x 768 x 768 with 8, 12, 16 and 24 panels: 1.28, 1.40, 1.37, 1.44.
+        split_panels, split_blocks: panels of one at most; fewer where there are fewer blocks than ``split_blocks`` for threads
+            to share. 128 x 768 x 768 with 8, 12, 16 and 24 panels: 1.28, 1.40, 1.37, 1.44.
         split_bytes: what a block may take of the stack: most of level 2.
         sums_bytes: what the sums of a block may take of the stack.
         shared_iterations: a loop of fewer iterations is not shared by threads: one inside of it may be.
@@ -149,7 +149,7 @@ class Tuning:
     split_steps: int = 192
     split_block_rows: int = 128
     split_block_depth: int = 512
-    split_panels: tuple[int, int] = (16, 6)
+    split_panels: int = 16
     split_blocks: int = 8
     split_bytes: int = 3 << 19
     sums_bytes: int = 1 << 20
