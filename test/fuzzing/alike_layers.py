@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 import relaxir as rx
 from fuzzing.targets import compiled
 from relaxir.building.value import Value
-from support.small_parts import small_parts
+from support.small_parts import small_parts, small_splits
 
 __all__ = ["check"]
 
@@ -25,7 +26,8 @@ Weights = dict[str, np.ndarray[Any, Any]]
 #: What layers make; nothing first, when their inputs are made, which come before any weight.
 Layers = Iterator[list[Value]]
 
-SIZES = (1, 7, 16, 31, 32, 33, 40, 48, 63, 64, 65, 80, 96, 97, 128, 160, 300, 520)
+SIZES = (1, 7, 16, 31, 32, 33, 40, 48, 63, 64, 65, 80, 96, 97, 128, 160, 192, 300, 352, 520, 544)
+ROWS = (1, 2, 5, 8, 24, 50, 64, 130, 197)
 
 
 class _Maker:
@@ -41,7 +43,7 @@ class _Maker:
         self.numbers = np.random.default_rng(seed)
         self.weights: Weights = {}
         self.inputs: list[np.ndarray[Any, Any]] = []
-        self.rows = self.rng.choice([1, 2, 5, 8, 24, 50, 130])
+        self.rows = self.rng.choice(ROWS)
         self.dim: int | str = self.rng.choice([self.rows, self.rows, "n"])
 
     def sizes(self) -> list[int]:
@@ -59,10 +61,12 @@ class _Maker:
         return self.b.weight(name, shape, dtype)
 
     def products(self) -> Layers:
-        inputs = [self.input(self.dim, depth) for depth in self.sizes()]
-        outputs, turned, narrow = self.rng.choice([8, 32, 48, 100]), self.rng.random() < 0.6, self.rng.random() < 0.3
+        several = isinstance(self.dim, int) and self.rng.random() < 0.5
+        inputs = [self.input(self.rng.choice(ROWS) if several else self.dim, depth) for depth in self.sizes()]
+        wide, turned, narrow = self.rng.choice([8, 32, 48, 100, 128, 0]), self.rng.random() < 0.6, self.rng.random() < 0.3
         yield []
         for x in inputs:
+            outputs = wide or 32 * self.rng.randint(1, 20)
             shape = (outputs, x.shape[1]) if turned else (x.shape[1], outputs)
             w = self.weight(*shape, dtype="i8" if narrow else "f32")
             if narrow:
@@ -111,7 +115,7 @@ def check(seed: int) -> None:
         maker.b.output(**{f"y{i}": v for i, v in enumerate(values)})
     module = maker.b.build()
     wanted = rx.evaluate(module, "main", *maker.inputs, weights=maker.weights)
-    with small_parts(maker.rng.choice((1, 8, 64))):
+    with small_parts(maker.rng.choice((1, 8, 64))), small_splits() if maker.rng.random() < 0.5 else nullcontext():
         executable = compiled(module)
     if maker.weights:
         executable.bind(executable.prepare(maker.weights))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
 from dataclasses import replace
 
 import ml_dtypes
@@ -12,31 +13,19 @@ import pytest
 import relaxir as rx
 from relaxir.dialect.errors import RelaxError
 from relaxir.lowering.cpu.codegen import assembly
-from relaxir.lowering.cpu.kernels.contraction import split_blocks
 from relaxir.lowering.cpu.kernels.contraction.check_plan import check_plan
 from relaxir.lowering.cpu.kernels.contraction.contraction_plan import parse_plan
 from relaxir.lowering.cpu.kernels.contraction.plan import plan_contraction
 from relaxir.lowering.cpu.kernels.contraction.shape import BufferShape, ContractionShape, GroupShape
 from relaxir.lowering.target import Target
-from support.contractions import tune
 from support.emulation import compile_for, generated
 from support.integer_products import Case, module_of
 from support.narrow_products import WEIGHTS, Weight, build, check
+from support.small_parts import small_splits
 from support.stages import lowered
 
 NAME = "sapphirerapids"
 TARGET = Target.parse(f"cpu:{NAME}")
-#: Blocks of 64 rows, 64 steps and two or three panels.
-SMALL = {
-    "split_rows": 8,
-    "split_rows_short": 8,
-    "split_columns": 32,
-    "split_steps": 16,
-    "split_block_rows": 64,
-    "split_block_depth": 64,
-    "split_panels": 3,
-    "split_blocks": 3,
-}
 #: Rows, steps of k and columns: around those of registers, blocks and panels.
 SIZES = [
     (8, 16, 32),
@@ -53,9 +42,9 @@ SIZES = [
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    tune(monkeypatch, **SMALL)
-    monkeypatch.setattr(split_blocks, "_LEAST_PANELS", 1)
+def small() -> Generator[None]:
+    with small_splits():
+        yield
 
 
 def product(rows: int | str, depth: int, columns: int) -> rx.Module:
@@ -212,6 +201,23 @@ def test_products_of_two_inputs() -> None:
         x = rng.standard_normal((2, rows, 70)).astype(np.float32)
         want = x.astype(np.float64) @ y
         np.testing.assert_allclose(executable(x, y), want, rtol=0, atol=1e-6 * np.abs(want).max())
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("rows", ["m", 65])
+def test_any_number_of_columns(rows: int | str) -> None:
+    builder = rx.Builder()
+    with builder.function("main"):
+        x, y = builder.input("x", (rows, 64), "f32"), builder.input("y", (64, "n"), "f32")
+        builder.output(builder.matmul(x, y))
+    module = builder.build()
+    assert any("split=3x3" in plan for plan in plans(module))
+    executable, rng = compile_for(module, NAME), np.random.default_rng(4)
+    for number, columns in [(65, 0), (65, 1), (65, 31), (65, 32), (65, 97), (65, 200), (0, 40), (0, 0), (200, 700)]:
+        if rows in ("m", number):
+            x, y = (rng.standard_normal(shape).astype(np.float32) for shape in ((number, 64), (64, columns)))
+            want = x.astype(np.float64) @ y
+            np.testing.assert_allclose(executable(x, y), want, rtol=0, atol=1e-6 * np.abs(want).max(initial=0))
 
 
 def test_sums_are_as_near_as_those_of_multiply_adds() -> None:

@@ -116,7 +116,7 @@ class SplitBlockLoops(BlockLoops):
     def _width(self, blocks: ir.Value) -> ir.Value:
         """As :meth:`BlockLoops._width`: twice as many chunks where there would be few units, an even number if it can be."""
         em, panel, one = self.emitter, self.tiles.panel, self.emitter.number(1)
-        panels = self._ceil(self.columns, panel)
+        panels = em.op("arith.maxui", [self._ceil(self.columns, panel), one], em.index)
         chunks = em.op("arith.ceildivui", [panels, em.number(self.split.blocks.columns // panel)], em.index)
 
         def has(number: ir.Value) -> ir.Value:
