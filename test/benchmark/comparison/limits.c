@@ -71,11 +71,17 @@ float dot_int8(size_t rounds, float seed) {
 #endif
 
 #ifdef __AMX_TILE__
+// Eight registers of 16 rows of 64 bytes. Not a variable of the function: compilers see eight of its bytes read.
+static const _Alignas(64) unsigned char shape[64] = {
+    [0] = 1,
+    [16] = 64, [18] = 64, [20] = 64, [22] = 64, [24] = 64, [26] = 64, [28] = 64, [30] = 64,
+    [48] = 16, [49] = 16, [50] = 16, [51] = 16, [52] = 16, [53] = 16, [54] = 16, [55] = 16,
+};
+
 // Four registers of sums, as many as two by two of factors have: 4 * 16 * 16 sums of 64 bytes, in every 16th round.
 #define TILES(name, multiply)                                                   \
     float name(size_t rounds, float seed) {                                     \
-        _Alignas(64) unsigned char shape[64] = {1}, out[1024];                  \
-        for (int i = 0; i < 8; i++) shape[16 + 2 * i] = 64, shape[48 + i] = 16; \
+        _Alignas(64) unsigned char out[1024];                                   \
         _tile_loadconfig(shape);                                                \
         for (size_t r = 0; r < rounds; r += 16) {                               \
             multiply(0, 4, 6);                                                  \

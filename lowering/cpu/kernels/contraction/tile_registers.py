@@ -3,9 +3,9 @@
 Before they are used, a thread says how many rows and bytes each has (``ldtilecfg``, which empties them, some 100 cycles), and
 behind it that they are free again. Where all tiles of a loop say the same, that is done around the loop.
 
-As few as possible are in use: while the other thread of a core uses such registers, too, those that hold something are missing
-where instructions get new ones. Emerald Rapids, ns from one multiplication to the next, with each as many reads as the code
-needs with so many registers: with eight 32, seven 22, six 19, five 16, four 15; while it uses none always 6.
+As few as possible are in use: while the other thread of a core holds something in such registers, too, those in use are missing
+where instructions get new ones, and reads wait for multiplications. Emerald Rapids, ns from one of these to the next, with the
+reads that so many registers need: eight 29, seven 20, six 17, five 15, four 13; alone 6.3 (``benchmark/tile_registers.py``).
 
 Source: Intel, "Intel 64 and IA-32 Architectures Software Developer's Manual", volume 1, chapter 18.
 """
