@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import inspect
 from collections.abc import Callable, Generator
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import nn
 from torch._subclasses import FakeTensorMode
 from torch.export import Dim, ExportedProgram
-from transformers import DynamicCache, PreTrainedModel
+from torch.func import functional_call
+from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from ..dialect.errors import RelaxError
-from .adjusting import adjust, windows_of
+from .adjusting import windows_of
 from .cache_name import CACHE
-from .experts import EXPERTS
 
 __all__ = ["FullLayer", "Shapes", "add_cache", "decoder_programs", "layer_shapes", "probed"]
 
@@ -91,29 +90,37 @@ def _cache_shapes(model: PreTrainedModel) -> Shapes:
 def probed(model: PreTrainedModel, call: Callable[[Any], Any]) -> None:
     """Calls the model without memory and contents; once more as one that pads, where it cannot be without.
 
-    Most that have a token for padding look for it in the tokens, which have no contents; others are made with its embedding.
+    Most that have a token for padding look for it in the tokens, which have no contents; others need it.
     """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    tensors = (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
+    fake = {name: mode.from_tensor(tensor) for name, tensor in tensors}
+
+    def probe(*args: Any, **given: Any) -> Any:
+        return functional_call(model, fake, args, given)
+
     try:
-        with _probe_of(model, None) as probe:
+        with mode, torch.no_grad(), _without_padding(model):
             call(probe)
     except IndexError:
         raise
     except Exception:
-        pad = getattr(model.config, "pad_token_id", None)
-        if pad is None:
-            raise
-        with _probe_of(model, pad) as probe:
+        with mode, torch.no_grad():
             call(probe)
 
 
 @contextlib.contextmanager
-def _probe_of(model: PreTrainedModel, pad: int | None) -> Generator[Any]:
-    config = copy.deepcopy(model.config)
-    config.pad_token_id = pad
-    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-        probe = cast("Any", type(model))._from_config(config, dtype=torch.float32, experts_implementation=EXPERTS).eval()
-        adjust(probe)
-        yield probe
+def _without_padding(model: PreTrainedModel) -> Generator[None]:
+    """No configuration has a token for padding meanwhile; some would refuse None where it is assigned."""
+    configs = {id(c): vars(c) for m in model.modules() if isinstance(c := getattr(m, "config", None), PreTrainedConfig)}
+    kept = [(fields, fields["pad_token_id"]) for fields in configs.values() if "pad_token_id" in fields]
+    for fields, _ in kept:
+        fields["pad_token_id"] = None
+    try:
+        yield
+    finally:
+        for fields, value in kept:
+            fields["pad_token_id"] = value
 
 
 def layer_shapes(cache: Cache, model: PreTrainedModel) -> Shapes:
@@ -129,6 +136,14 @@ def add_cache(module: nn.Module, shapes: Shapes, rows: int, length: int, dtype: 
     for i, (heads, *sizes) in enumerate(shapes):
         for kind, size in zip(("keys", "values"), sizes, strict=True):
             module.register_buffer(f"{kind}_{i}", torch.zeros(rows, heads, length, size, dtype=dtype), persistent=False)
+
+
+def _expect_causal(model: PreTrainedModel) -> None:
+    """Heads for words on encoders generate only where ``is_decoder`` says so; without it a token's logits depend on the next."""
+    is_told = getattr(model.config, "is_decoder", None) is False
+    if is_told and any(getattr(module, "is_decoder", True) is False for module in model.modules()):
+        kind = type(model).__name__
+        raise RelaxError(f"expected is_decoder as true in the config.json of a {kind}, whose tokens see those behind them without it")
 
 
 def _takes_positions(model: PreTrainedModel) -> bool:
@@ -175,8 +190,9 @@ def decoder_programs(model: PreTrainedModel, batch: int, length: int, cache: tor
         cache: of keys and values.
 
     Raises:
-        RelaxError: the model keeps something else than keys and values.
+        RelaxError: the model keeps something else than keys and values, or its tokens see those behind them.
     """
+    _expect_causal(model)
     step = _Decoder(model, _cache_shapes(model), batch, length, cache).eval()
     tokens, kept = Dim("n", min=2, max=length), Dim("k", min=1, max=length)
     dynamic = ({1: tokens}, None, {1: tokens}, None, {0: kept})

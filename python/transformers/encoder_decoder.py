@@ -175,7 +175,7 @@ def _cache_shapes(model: PreTrainedModel) -> tuple[Shapes, Shapes]:
     def call(probe: Any) -> None:
         caches[:] = [EncoderDecoderCache(DynamicCache(), DynamicCache())]
         start = torch.zeros(2, 2, dtype=torch.int64)
-        names = (probe.main_input_name, "attention_mask")
+        names = (model.main_input_name, "attention_mask")
         given = dict(zip(names, _source(model, 2), strict=False))
         probe(**given, decoder_input_ids=start, use_cache=True, **{CACHE: caches[0]})
 

@@ -34,7 +34,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
 from support.address_space import limit_address_space  # noqa: E402
 
-__all__ = ["SIZES", "Case", "Tensors", "confine", "is_stable", "main_of", "randomize", "unlike"]
+__all__ = ["SIZES", "Case", "Tensors", "confine", "is_stable", "line_of", "main_of", "outcome", "randomize", "unlike"]
 
 #: Seconds of the processor for one model, and bytes that it may map.
 LIMIT, MEMORY = 150, 8 << 30
@@ -58,6 +58,10 @@ except ModuleNotFoundError:
 except RuntimeError:
     for _name in ("nms", "qnms", "roi_align", "ps_roi_align", "roi_pool", "ps_roi_pool", "deform_conv2d"):
         _TORCHVISION.define(f"{_name}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
+
+
+#: What a model of this name gives (``right`` or what else), with sizes that are known or are not, and why.
+Check = Callable[[str, bool], tuple[str, str]]
 
 
 class Tensors(nn.Module):
@@ -117,20 +121,20 @@ def outcome(build: Callable[[str], Case], name: str, is_open: bool) -> tuple[str
     try:
         case = build(name)
     except Exception as error:
-        return "unbuilt", _line(error)
+        return "unbuilt", line_of(error)
     called, inputs = case.called, case.inputs(*SIZES[0]) or {}
     dims = tuple({i: Dim.AUTO for i in _open_axes(n, t)} for n, t in inputs.items())
     try:
         program = torch.export.export(called, tuple(inputs.values()), dynamic_shapes=(dims,) if is_open else None)
     except Exception as error:
-        return "unexported", _line(error)
+        return "unexported", line_of(error)
     kind = type(called.model).__name__
     try:
         reason = _difference(case, program, SIZES if is_open else SIZES[:1])
     except relaxir.RelaxError as error:
         return "refused", f"{kind}: {error}"
     except Exception as error:
-        return "failed", f"{kind}: {_line(error)}"
+        return "failed", f"{kind}: {line_of(error)}"
     if reason and _is_unstable(case):
         return "unstable", f"{kind}: PyTorch's own results in other rounding are others; {reason}"
     return ("wrong", f"{kind} of {reason}") if reason else ("right", kind)
@@ -221,7 +225,8 @@ def unlike(wanted: Sequence[torch.Tensor], got: Any) -> str:
     return ""
 
 
-def _line(error: BaseException) -> str:
+def line_of(error: BaseException) -> str:
+    """An error as a line of a list."""
     return f"{type(error).__name__}: {error}"
 
 
@@ -241,18 +246,18 @@ def confine() -> None:
     signal.setitimer(signal.ITIMER_PROF, LIMIT)
 
 
-def _go_through(build: Callable[[str], Case], name: str, is_open: bool, path: str) -> None:
+def _go_through(check: Check, name: str, is_open: bool, path: str) -> None:
     """One model, in this process; a line of JSON."""
     confine()
     with torch.no_grad():
-        found = outcome(build, name, is_open)
+        found = check(name, is_open)
     Path(path).write_text(json.dumps(found))
 
 
-def _found_of(build: Callable[[str], Case], name: str, is_open: bool) -> tuple[str, str]:
+def _found_of(check: Check, name: str, is_open: bool) -> tuple[str, str]:
     """What a model gives, in a process of its own."""
     with tempfile.NamedTemporaryFile("r") as file:
-        child: Any = get_context("fork").Process(target=_go_through, args=(build, name, is_open, file.name))
+        child: Any = get_context("fork").Process(target=_go_through, args=(check, name, is_open, file.name))
         child.start()
         child.join()
         text = file.read()
@@ -260,13 +265,13 @@ def _found_of(build: Callable[[str], Case], name: str, is_open: bool) -> tuple[s
 
 
 def _found_of_all(
-    build: Callable[[str], Case], names: Sequence[str], is_open: bool, jobs: int, keep: Path | None
+    check: Check, names: Sequence[str], is_open: bool, jobs: int, keep: Path | None
 ) -> Iterator[tuple[str, str, str]]:
     """Name, outcome and reason of each."""
     lines = keep.read_text().splitlines() if keep and keep.exists() else []
     kept = {line[0]: line for line in map(json.loads, lines)}
     with ThreadPool(jobs) as pool:
-        futures = {n: pool.apply_async(_found_of, (build, n, is_open)) for n in names if n not in kept}
+        futures = {n: pool.apply_async(_found_of, (check, n, is_open)) for n in names if n not in kept}
         for name in names:
             line = kept.get(name) or [name, *futures[name].get()]
             if keep and name not in kept:
@@ -275,8 +280,14 @@ def _found_of_all(
             yield line[0], line[1], line[2]
 
 
-def main_of(description: str, all_names: Callable[[], list[str]], build: Callable[[str], Case]) -> None:
-    """The command line of a script: a line for each model that is not right, and how many are."""
+def main_of(description: str, all_names: Callable[[], list[str]], check: Check) -> None:
+    """The command line of a script: a line for each model that is not right, and how many are.
+
+    Args:
+        description: of the script.
+        all_names: of models, where none are given.
+        check: what a model gives, and why.
+    """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--open", action="store_true", help="with sizes that are not known when compiled")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
@@ -290,7 +301,7 @@ def main_of(description: str, all_names: Callable[[], list[str]], build: Callabl
         names = random.Random(arguments.seed).sample(names, min(arguments.sample, len(names)))
     preload()
     counts: Counter[str] = Counter()
-    for name, kind, reason in _found_of_all(build, names, arguments.open, arguments.jobs, arguments.keep):
+    for name, kind, reason in _found_of_all(check, names, arguments.open, arguments.jobs, arguments.keep):
         counts[kind] += 1
         if kind != "right":
             text = " ".join(reason.split())

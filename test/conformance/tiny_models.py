@@ -129,9 +129,17 @@ def _classes(name: str) -> Iterator[type]:
         yield from found if isinstance(found, tuple) else (found,)
 
 
-def models_of(name: str, cls: Any) -> Iterator[torch.nn.Module | Exception]:
-    """Models with random weights, none of them zero or one, the smallest first; or why one cannot be built."""
+def models_of(name: str, cls: Any, is_decoder: bool = False) -> Iterator[torch.nn.Module | Exception]:
+    """Models with random weights, none of them zero or one, the smallest first; or why one cannot be built.
+
+    Args:
+        name: of the architecture.
+        cls: of the model.
+        is_decoder: what configurations say that ask for it.
+    """
     for config in _configs(CONFIG_MAPPING[name]):
+        if hasattr(config, "is_decoder"):
+            config.is_decoder = is_decoder or config.is_decoder
         try:
             with torch.device("meta"), _at_most(_LARGE):
                 cls(copy.deepcopy(config))

@@ -11,10 +11,11 @@ that is not right, and how many are. What torch.export does not take does not co
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import torch
-from model_runs import SIZES, Case, Tensors, is_stable, main_of
+from model_runs import SIZES, Case, Tensors, is_stable, main_of, outcome
 from tiny_inputs import candidates
 from tiny_models import TooLargeError, architectures, classes_of, models_of
 
@@ -48,4 +49,4 @@ def _case(called: Tensors, position: int) -> Case:
 
 
 if __name__ == "__main__":
-    main_of(__doc__ or "", architectures, runnable)
+    main_of(__doc__ or "", architectures, functools.partial(outcome, runnable))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import relaxir as rx
-from relaxir.dialect.errors import RelaxWarning
+from relaxir.dialect.errors import RelaxError, RelaxWarning
 from support import models
 from support.hf_folders import SMALL, loaded, saved
 
@@ -30,6 +30,11 @@ DECODERS = {
         | TOKENS,
     ),
     "roberta": ("RobertaForCausalLM", SMALL | {"is_decoder": True}),
+    # Its configuration refuses None for the token that pads.
+    "modernbert-decoder": (
+        "ModernBertDecoderForCausalLM",
+        SMALL | {"num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"], "local_attention": 8},
+    ),
     # Prompts of 6 tokens have the short factors, the end of what is generated the long ones.
     "phi3": (
         "Phi3ForCausalLM",
@@ -60,6 +65,14 @@ def test_decoders(kind: str, tmp_path: Path) -> None:
     given = {"attention_mask": MASK, "min_new_tokens": 20, "max_new_tokens": 20, "do_sample": False}
     with models.quiet():
         assert compiled.generate(PADDED, **given).tolist() == model.generate(PADDED, **given).tolist()
+
+
+def test_heads_of_encoders_generate_where_the_configuration_says_so(tmp_path: Path) -> None:
+    """Without is_decoder transformers lets tokens see those behind them, and generates all the same."""
+    saved("BertLMHeadModel", "bert", SMALL, tmp_path)
+    message = r"^expected is_decoder as true in the config.json of a BertLMHeadModel, whose tokens see those behind them without it$"
+    with pytest.raises(RelaxError, match=message):
+        loaded(tmp_path)
 
 
 @pytest.mark.parametrize(
