@@ -139,11 +139,11 @@ def add_cache(module: nn.Module, shapes: Shapes, rows: int, length: int, dtype: 
 
 
 def _expect_causal(model: PreTrainedModel) -> None:
-    """Heads for words on encoders generate only where ``is_decoder`` says so; without it a token's logits depend on the next."""
+    """Heads for words on encoders generate where ``is_decoder`` says so; without it tokens see those behind them."""
     is_told = getattr(model.config, "is_decoder", None) is False
     if is_told and any(getattr(module, "is_decoder", True) is False for module in model.modules()):
         kind = type(model).__name__
-        raise RelaxError(f"expected is_decoder as true in the config.json of a {kind}, whose tokens see those behind them without it")
+        raise RelaxError(f"expected is_decoder as true in config.json of {kind}, whose tokens see those behind them without it")
 
 
 def _takes_positions(model: PreTrainedModel) -> bool:

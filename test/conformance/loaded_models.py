@@ -218,9 +218,14 @@ def _difference(use: _Use, model: Any, loaded: Any) -> str:
     for key, value in wanted.items():
         if key not in got:
             return f"{use.label}: no {key}"
-        of_tokens = use.way != "generate" and mask is not None and value.shape[:2] == mask.shape and "decoder_input_ids" not in use.given
-        pair = [x[mask == 1] if of_tokens else x for x in (value, got[key])]
-        if reason := unlike(pair[:1], pair[1:]):
+        if (
+            use.way != "generate"
+            and mask is not None
+            and value.shape[:2] == mask.shape
+            and "decoder_input_ids" not in use.given
+        ):
+            value, got[key] = value[mask == 1], got[key][mask == 1]
+        if reason := unlike([value], [got[key]]):
             return f"{use.label}: {key} {reason}"
     return ""
 

@@ -70,7 +70,7 @@ def test_decoders(kind: str, tmp_path: Path) -> None:
 def test_heads_of_encoders_generate_where_the_configuration_says_so(tmp_path: Path) -> None:
     """Without is_decoder transformers lets tokens see those behind them, and generates all the same."""
     saved("BertLMHeadModel", "bert", SMALL, tmp_path)
-    message = r"^expected is_decoder as true in the config.json of a BertLMHeadModel, whose tokens see those behind them without it$"
+    message = r"^expected is_decoder as true in config.json of BertLMHeadModel, whose tokens see those behind them without it$"
     with pytest.raises(RelaxError, match=message):
         loaded(tmp_path)
 
