@@ -18,6 +18,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from ..dialect.errors import RelaxError
 from .adjusting import windows_of
 from .cache_name import CACHE
+from .exporting import exported
 
 __all__ = ["FullLayer", "Shapes", "add_cache", "decoder_programs", "layer_shapes", "probed"]
 
@@ -196,9 +197,8 @@ def decoder_programs(model: PreTrainedModel, batch: int, length: int, cache: tor
     step = _Decoder(model, _cache_shapes(model), batch, length, cache).eval()
     tokens, kept = Dim("n", min=2, max=length), Dim("k", min=1, max=length)
     dynamic = ({1: tokens}, None, {1: tokens}, None, {0: kept})
-    with torch.no_grad():
-        many = torch.export.export(step, _example(batch, length, min(7, length)), dynamic_shapes=dynamic)
-        return {"prefill": many, "decode": torch.export.export(step, _example(batch, length, 1))}
+    many = exported(step, _example(batch, length, min(7, length)), dynamic)
+    return {"prefill": many, "decode": exported(step, _example(batch, length, 1))}
 
 
 def _example(batch: int, length: int, count: int) -> tuple[torch.Tensor, ...]:

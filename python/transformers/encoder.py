@@ -15,6 +15,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from ..dialect.checks import expect_count
 from ..dialect.errors import RelaxError
+from .exporting import exported
 
 __all__ = ["encoder_program", "image_size", "input_names"]
 
@@ -90,20 +91,19 @@ def encoder_program(model: PreTrainedModel, names: tuple[str, ...], length: int,
     vision: Any = getattr(model.config, "vision_config", model.config)
     pixels = (getattr(vision, "num_channels", 3), *image)
 
-    def exported(texts: Any, images: Any) -> ExportedProgram:
+    def program(texts: Any, images: Any) -> ExportedProgram:
         several = 2 if texts is images else 3  # numbers that differ are no coincidence
         example = tuple(torch.zeros(several, *pixels) if n == "pixel_values" else _tokens(n, min(7, length)) for n in names)
         dynamic = tuple({0: images} if n == "pixel_values" else {0: texts, 1: count} for n in names)
-        with torch.no_grad():
-            return torch.export.export(_Encoder(model, names), example, dynamic_shapes=(dynamic,))
+        return exported(_Encoder(model, names), example, (dynamic,))
 
     batch = Dim("batch", min=1)
     if len(names) == 1 or "pixel_values" not in names:
-        return exported(batch, batch)
+        return program(batch, batch)
     try:  # any texts with any images, as CLIP compares them
-        return exported(batch, Dim("images", min=1))
+        return program(batch, Dim("images", min=1))
     except Exception:  # an image of each text's own
-        return exported(batch, batch)
+        return program(batch, batch)
 
 
 def _tokens(name: str, count: int) -> torch.Tensor:

@@ -15,6 +15,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from ..dialect.errors import RelaxError
 from .cache_name import CACHE
 from .decoder import FullLayer, Shapes, add_cache, layer_shapes, probed
+from .exporting import exported
 
 __all__ = ["encoder_decoder_programs", "encoder_programs"]
 
@@ -117,11 +118,9 @@ def encoder_programs(model: PreTrainedModel, length: int, cache: torch.dtype) ->
     batch, count = Dim("batch", min=1), Dim("source", min=1, max=length)
     source = _source(model, min(5, length))
     dynamic = ({0: batch, 1: count},) * 2 if len(source) == 2 else ({0: batch},)
-    with torch.no_grad():
-        encode = torch.export.export(_Encode(model), source, dynamic_shapes=dynamic)
-        hidden = torch.zeros(2, min(5, length), _width(model))
-        cross = torch.export.export(_Cross(model, cache), (hidden,), dynamic_shapes=({0: batch, 1: count},))
-    return {"encode": encode, "cross": cross}
+    encode = exported(_Encode(model), source, dynamic)
+    hidden = torch.zeros(2, min(5, length), _width(model))
+    return {"encode": encode, "cross": exported(_Cross(model, cache), (hidden,), ({0: batch, 1: count},))}
 
 
 def encoder_decoder_programs(
@@ -153,8 +152,7 @@ def encoder_decoder_programs(
             *cross,
         )
         dynamic = ({1: tokens} if count > 1 else None, None, None, {1: there}, ({2: there},) * len(cross))
-        with torch.no_grad():
-            programs[name] = torch.export.export(step, example, dynamic_shapes=dynamic)
+        programs[name] = exported(step, example, dynamic)
     return programs
 
 

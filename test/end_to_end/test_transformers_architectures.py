@@ -30,6 +30,11 @@ DECODERS = {
         | TOKENS,
     ),
     "roberta": ("RobertaForCausalLM", SMALL | {"is_decoder": True}),
+    # torch.export needs of its sizes what it cannot prove.
+    "llama4_text": (
+        "Llama4ForCausalLM",
+        SMALL | {"num_hidden_layers": 2, "num_local_experts": 2, "num_key_value_heads": 2, "head_dim": 8},
+    ),
     # Its configuration refuses None for the token that pads.
     "modernbert-decoder": (
         "ModernBertDecoderForCausalLM",
