@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 from typing import Any, cast
 
 import torch
@@ -12,7 +14,13 @@ from torch.func import functional_call
 from transformers import PreTrainedModel
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-__all__ = ["Window", "adjust", "windows_of"]
+from .cache_name import CACHE
+
+__all__ = ["Window", "adjust", "masks_of_places", "windows_of"]
+
+
+#: What makes the mask of layers with states, in the modules that use it.
+_RECURRENT_MASK = "create_recurrent_attention_mask"
 
 
 class Window:
@@ -50,6 +58,31 @@ def adjust(model: PreTrainedModel) -> None:
             del module._buffers["bias"]
             module.window = nn.Buffer(table, persistent=False)
             module.bias = cast("Any", Window(module))
+
+
+@contextlib.contextmanager
+def masks_of_places(model: PreTrainedModel) -> Generator[None]:
+    """Layers with states get the mask of a call's own tokens meanwhile.
+
+    transformers takes the mask's last ones, which a mask as long as the cache has elsewhere.
+    """
+    modules = {id(m): m for one in model.modules() if hasattr(m := sys.modules[type(one).__module__], _RECURRENT_MASK)}
+    kept = {key: getattr(module, _RECURRENT_MASK) for key, module in modules.items()}
+    for module in modules.values():
+        setattr(module, _RECURRENT_MASK, _recurrent_mask)
+    try:
+        yield
+    finally:
+        for key, module in modules.items():
+            setattr(module, _RECURRENT_MASK, kept[key])
+
+
+def _recurrent_mask(
+    config: Any, inputs_embeds: torch.Tensor, attention_mask: torch.Tensor, **given: Any
+) -> torch.Tensor | None:  # fmt: skip
+    """[rows, n] of a mask [rows, length]; a token that was generated is no padding."""
+    count = inputs_embeds.shape[1]
+    return None if count == 1 else attention_mask.index_select(1, given[CACHE].past + torch.arange(count))
 
 
 def windows_of(model: PreTrainedModel) -> Iterator[Window]:

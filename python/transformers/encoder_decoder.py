@@ -13,8 +13,9 @@ from transformers.cache_utils import Cache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from ..dialect.errors import RelaxError
+from .cache_layers import FullLayer, KeptCache, Shapes, add_cache, layer_shapes
 from .cache_name import CACHE
-from .decoder import FullLayer, Shapes, add_cache, layer_shapes, probed
+from .decoder import probed
 from .exporting import exported
 
 __all__ = ["encoder_decoder_programs", "encoder_programs"]
@@ -72,7 +73,7 @@ class _Decoder(nn.Module):
     def __init__(self, model: PreTrainedModel, shapes: Shapes, rows: int, length: int, cache: torch.dtype):
         super().__init__()
         self.model = model
-        self._cache = Cache(layers=[FullLayer() for _ in shapes])
+        self._cache = KeptCache(shapes)
         self._takes_positions = "decoder_position_ids" in inspect.signature(model.forward).parameters
         self._width = _width(model)
         add_cache(self, shapes, rows, length, cache)
@@ -81,9 +82,8 @@ class _Decoder(nn.Module):
         self, tokens: torch.Tensor, mask: torch.Tensor, past: torch.Tensor, source_mask: torch.Tensor, *cross: torch.Tensor
     ) -> torch.Tensor:
         there = [_CrossLayer() for _ in self._cache.layers]
-        for i, (layer, other) in enumerate(zip(self._cache.layers, there, strict=True)):
-            assert isinstance(layer, FullLayer)
-            layer.keys, layer.values, layer.past = getattr(self, f"keys_{i}"), getattr(self, f"values_{i}"), past
+        self._cache.take(self, past)
+        for i, other in enumerate(there):
             other.keys, other.values = (x.to(self.model.dtype) for x in cross[2 * i : 2 * i + 2])
         both = EncoderDecoderCache(self._cache, Cache(layers=[*there]))
         both.is_updated = dict.fromkeys(range(len(there)), True)
@@ -141,7 +141,7 @@ def encoder_decoder_programs(
     own, other = _cache_shapes(model)
     step = _Decoder(model, own, rows, length, cache).eval()
     tokens, there = Dim("n", min=2, max=length), Dim("source", min=1, max=source)
-    cross = tuple(torch.zeros(rows, h, min(5, source), size, dtype=cache) for h, *sizes in other for size in sizes)
+    cross = tuple(torch.zeros(rows, h, min(5, source), size, dtype=cache) for one in other for h, size in one.values())
     programs = dict[str, ExportedProgram]()
     for name, count in (("prefill", min(7, length)), ("decode", 1)):
         example = (
@@ -179,7 +179,7 @@ def _cache_shapes(model: PreTrainedModel) -> tuple[Shapes, Shapes]:
 
     probed(model, call)
     (both,) = caches
-    return layer_shapes(both.self_attention_cache, model), layer_shapes(both.cross_attention_cache, model)
+    return layer_shapes(both.self_attention_cache, model, 2), layer_shapes(both.cross_attention_cache, model, 2)
 
 
 def _decoder_layers(model: PreTrainedModel) -> int:

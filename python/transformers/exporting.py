@@ -1,0 +1,33 @@
+"""``exported``: what torch.export makes of a model, where it cannot prove by itself that sizes fit, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch._dynamo.exc import UserError
+from torch.export import ExportedProgram
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+
+__all__ = ["exported"]
+
+
+def exported(module: nn.Module, example: tuple[Any, ...], dynamic: Any = None) -> ExportedProgram:
+    """The program of a module.
+
+    What torch.export needs to hold of sizes and cannot derive from their bounds is checked as the program runs: of Llama 4 that
+    ``n * min(32, 32 * n)`` is ``32 * n``.
+
+    Args:
+        module: in the mode that is meant, without gradients.
+        example: inputs.
+        dynamic: as ``dynamic_shapes`` of torch.export.
+    """
+    with torch.no_grad():
+        try:
+            return torch.export.export(module, example, dynamic_shapes=dynamic)
+        except (UserError, ConstraintViolationError):
+            return torch.export.export(
+                module, example, dynamic_shapes=dynamic, prefer_deferred_runtime_asserts_over_guards=True
+            )
