@@ -6,6 +6,7 @@ import contextlib
 import copy
 import sys
 from collections.abc import Generator, Iterator
+from types import ModuleType
 from typing import Any, cast
 
 import torch
@@ -15,12 +16,9 @@ from transformers import PreTrainedModel
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from .cache_name import CACHE
+from .linear_attention import BLOCK, REPLACED
 
-__all__ = ["Window", "adjust", "masks_of_places", "windows_of"]
-
-
-#: What makes the mask of layers with states, in the modules that use it.
-_RECURRENT_MASK = "create_recurrent_attention_mask"
+__all__ = ["Window", "adjust", "states_behind", "tokens_at_once", "windows_of"]
 
 
 class Window:
@@ -61,20 +59,30 @@ def adjust(model: PreTrainedModel) -> None:
 
 
 @contextlib.contextmanager
-def masks_of_places(model: PreTrainedModel) -> Generator[None]:
-    """Layers with states get the mask of a call's own tokens meanwhile.
+def states_behind(model: PreTrainedModel) -> Generator[None]:
+    """Layers with states go on from what their cache holds meanwhile, in a call of up to :func:`tokens_at_once` tokens.
 
-    transformers takes the mask's last ones, which a mask as long as the cache has elsewhere.
+    transformers gives them the last ones of the mask, which a mask as long as the cache has elsewhere.
     """
-    modules = {id(m): m for one in model.modules() if hasattr(m := sys.modules[type(one).__module__], _RECURRENT_MASK)}
-    kept = {key: getattr(module, _RECURRENT_MASK) for key, module in modules.items()}
-    for module in modules.values():
-        setattr(module, _RECURRENT_MASK, _recurrent_mask)
+    replaced = REPLACED | {"create_recurrent_attention_mask": _recurrent_mask}
+    kept = [(m, name, getattr(m, name)) for m in _modules(model) for name in replaced if hasattr(m, name)]
+    for module, name, _ in kept:
+        setattr(module, name, replaced[name])
     try:
         yield
     finally:
-        for key, module in modules.items():
-            setattr(module, _RECURRENT_MASK, kept[key])
+        for module, name, value in kept:
+            setattr(module, name, value)
+
+
+def tokens_at_once(model: PreTrainedModel, length: int) -> int:
+    """How many tokens a call can have: all, or a block where layers compute with blocks."""
+    return min(length, BLOCK) if any(hasattr(m, name) for m in _modules(model) for name in REPLACED) else length
+
+
+def _modules(model: PreTrainedModel) -> list[ModuleType]:
+    """The Python modules whose classes a model is of."""
+    return [sys.modules[name] for name in {type(part).__module__ for part in model.modules()}]
 
 
 def _recurrent_mask(

@@ -1,4 +1,4 @@
-"""What layers keep of tokens, as buffers of a module: keys and values at their full length, or states of a size of their own."""
+"""What layers keep of tokens, as buffers of a module: keys and values at their full length, or states of sizes of their own."""
 
 from __future__ import annotations
 

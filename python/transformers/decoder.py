@@ -16,7 +16,7 @@ from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
 
 from ..dialect.errors import RelaxError
-from .adjusting import masks_of_places, windows_of
+from .adjusting import states_behind, tokens_at_once, windows_of
 from .cache_layers import KeptCache, Shapes, add_cache, layer_shapes
 from .cache_name import CACHE
 from .exporting import exported
@@ -124,7 +124,7 @@ class _Decoder(nn.Module):
 
 
 def decoder_programs(model: PreTrainedModel, batch: int, length: int, cache: torch.dtype) -> dict[str, ExportedProgram]:
-    """``prefill``, for any number of tokens from 2 on, and ``decode``, for one.
+    """``prefill``, for any number of tokens from 2 to :func:`~.adjusting.tokens_at_once`, and ``decode``, for one.
 
     Their inputs: tokens [batch, n], mask [batch, length] (whether a token of the cache counts), positions [batch, n], past []
     (how many tokens are in the cache), keep [k] (of which of the n tokens logits are wanted). The result is [batch, k,
@@ -141,10 +141,11 @@ def decoder_programs(model: PreTrainedModel, batch: int, length: int, cache: tor
     """
     _expect_causal(model)
     step = _Decoder(model, _cache_shapes(model), batch, length, cache).eval()
-    tokens, kept = Dim("n", min=2, max=length), Dim("k", min=1, max=length)
+    most = tokens_at_once(model, length)
+    tokens, kept = Dim("n", min=2, max=most), Dim("k", min=1, max=most)
     dynamic = ({1: tokens}, None, {1: tokens}, None, {0: kept})
-    with masks_of_places(model):
-        many = exported(step, _example(batch, length, min(7, length)), dynamic)
+    with states_behind(model):
+        many = exported(step, _example(batch, length, min(7, most)), dynamic)
         return {"prefill": many, "decode": exported(step, _example(batch, length, 1))}
 
 

@@ -144,6 +144,23 @@ class CompiledForCausalLM(CompiledGenerator):
 
     main_input_name = "input_ids"
 
+    def __init__(
+        self,
+        config: PreTrainedConfig,
+        make: MakeExecutable,
+        length: int,
+        at_once: int,
+        generation_config: GenerationConfig | None = None,
+    ):
+        """Takes what makes executables.
+
+        Args:
+            config, make, length, generation_config: as for :class:`CompiledGenerator`.
+            at_once: how many tokens an executable takes in a call; what is longer takes several.
+        """
+        super().__init__(config, make, length, generation_config)
+        self._at_once = at_once
+
     def prepare_inputs_for_generation(self, input_ids: torch.Tensor, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """What transformers passes to a call; the cache is empty again where keys have other frequencies from now on."""
         cache, config = kwargs.get(CACHE), self.config
@@ -155,7 +172,7 @@ class CompiledForCausalLM(CompiledGenerator):
 
     def _positions(self, cache: ExecutableCache, input_ids: torch.Tensor, is_masked: bool) -> torch.Tensor:
         """Of the next tokens, where nobody gives them: as the architecture counts."""
-        end, kind, padding = cache.used + input_ids.shape[1], self.config.model_type, self.config.pad_token_id
+        end, kind, padding = cache.used + input_ids.shape[1], self.config.model_type, getattr(self.config, "pad_token_id", None)
         if kind in _BY_PADDING and padding is not None:
             is_token = (input_ids != padding).long()
             return (is_token.cumsum(1) + cache.used) * is_token + padding
@@ -201,17 +218,22 @@ class CompiledForCausalLM(CompiledGenerator):
         if attention_mask is not None:
             cache.mask[:, cache.used : end] = attention_mask[:, cache.used : end]
         positions = self._positions(cache, input_ids, attention_mask is not None) if position_ids is None else position_ids
-        first = count - min(logits_to_keep or count, count)
-        logits = executable(
-            input_ids,
-            cache.mask,
-            positions.expand(rows, -1),
-            torch.tensor(cache.used),
-            torch.arange(first, count),
-            entry="decode" if count == 1 else "prefill",
-            state=state,
-        )
-        cache.used = end
+        first, found = count - min(logits_to_keep or count, count), list[torch.Tensor]()
+        for begin in range(0, count, self._at_once):
+            places = slice(begin, min(begin + self._at_once, count))
+            size = places.stop - begin
+            logits = executable(
+                input_ids[:, places],
+                cache.mask,
+                positions.expand(rows, -1)[:, places],
+                torch.tensor(cache.used),
+                torch.arange(min(max(first - begin, 0), size - 1), size),
+                entry="decode" if size == 1 else "prefill",
+                state=state,
+            )
+            cache.used += size
+            found += [logits] if places.stop > first else []
+        logits = found[0] if len(found) == 1 else torch.cat(found, 1)
         kept: dict[str, Any] = {CACHE: cache if use_cache else None}
-        found = CausalLMOutputWithPast(logits=logits, **kept)
-        return found if return_dict else found.to_tuple()
+        output = CausalLMOutputWithPast(logits=logits, **kept)
+        return output if return_dict else output.to_tuple()

@@ -18,6 +18,7 @@ from ..runtime.prepare import ProgressHook
 from ..weights.files import path_text
 from ..weights.folder_files import adapter_hint
 from ..weights.opening import open_tensors
+from .adjusting import tokens_at_once
 from .compiled_model import CompiledModel
 from .decoder import decoder_programs
 from .encoder import encoder_program, image_size, input_names
@@ -107,7 +108,8 @@ def _decoder(source: FolderExecutables, length: int, batch: int, cache: torch.dt
         return source.executable(key, lambda model: decoder_programs(model, rows, length, cache))
 
     config = copy.deepcopy(source.config)
-    made = _named(source, CompiledForCausalLM)(config, executable, length, _generation_config(source.path))
+    at_once, generation = tokens_at_once(source.skeleton, length), _generation_config(source.path)
+    made = _named(source, CompiledForCausalLM)(config, executable, length, at_once, generation)
     made.executable(batch)
     return made
 
