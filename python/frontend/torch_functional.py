@@ -75,7 +75,9 @@ def functional(program: ExportedProgram) -> ExportedProgram | None:
 
 
 def _is_itself(node: torch.fx.Node) -> bool:
-    """Whether it is a conversion to what its operand is already, which is the operand and no copy of it."""
+    """Whether it is a conversion to what its operand is already, which is the operand and no copy of it, and no result."""
+    if any(user.op == "output" for user in node.users):  # the signature has its name
+        return False
     if not isinstance(node.target, torch._ops.OpOverload) or node.target not in _CONVERSIONS:
         return False
     if not isinstance(node.args[0], torch.fx.Node):

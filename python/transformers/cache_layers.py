@@ -89,7 +89,7 @@ class _StateLayer(LinearAttentionCacheLayerMixin):
         return kept.copy_(recurrent_states)
 
 
-class _StateAndFullLayer(_StateLayer, FullLayer):
+class _StateAndFullLayer(FullLayer, _StateLayer):
     """A layer with states beside its keys and values."""
 
     def __init__(self, number_of_states: int = 1) -> None:

@@ -123,10 +123,11 @@ class Cache(torch.nn.Module):
             self.other.index_copy_(1, torch.arange(2) * 2 + 1, self.rows[:, :2])
         if self.how == "returned":
             return self.rows
-        return (before + self.rows if row is None else before + row) + self.other, self.count * 2
+        result = (before + self.rows if row is None else before + row) + self.other
+        return result.float() if self.how == "converted" else result, self.count * 2
 
 
-_DIRECT = ["alone", "twice", "into another"]
+_DIRECT = ["alone", "twice", "into another", "converted"]
 
 
 @pytest.mark.parametrize("how", [*_DIRECT, "a view before", "a part", "returned"])
