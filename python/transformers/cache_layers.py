@@ -12,7 +12,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin, DummyLayer, LinearA
 
 from ..dialect.errors import RelaxError
 
-__all__ = ["FullLayer", "KeptCache", "Shapes", "add_cache", "layer_shapes"]
+__all__ = ["FullLayer", "KeptCache", "Shapes", "add_cache", "is_by_token", "layer_shapes"]
 
 #: By layer the shapes of what it keeps of a row, by name: ``keys`` and ``values`` [heads, size], or states.
 Shapes = list[dict[str, tuple[int, ...]]]
@@ -152,6 +152,11 @@ def _kept(layer: Any) -> dict[str, torch.Tensor]:
     for kind, states in _STATES.items():
         found |= {f"{kind}{i}": state for i, state in getattr(layer, states, {}).items()}
     return {name: tensor for name, tensor in found.items() if tensor is not None}
+
+
+def is_by_token(buffer: str) -> bool:
+    """Whether a buffer that :func:`add_cache` has made has a place for each token."""
+    return buffer.startswith(tuple(f"{name}_" for name in _BY_TOKEN))
 
 
 def add_cache(module: nn.Module, shapes: Shapes, rows: int, length: int, dtype: torch.dtype) -> None:

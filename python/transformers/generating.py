@@ -13,6 +13,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from ..dialect.errors import RelaxError
 from ..runtime.executable import Executable
 from ..runtime.state import State
+from .cache_layers import is_by_token
 from .cache_name import CACHE
 from .compiled_model import CompiledModel
 
@@ -60,13 +61,32 @@ class ExecutableCache(Cache):
     def get_max_length(self, layer_idx: int | None = None) -> int:
         return self.length
 
+    @property
+    def is_croppable(self) -> bool:
+        """Whether the last tokens can be forgotten: states have taken them in."""
+        return not self._sums()
+
+    def _sums(self) -> list[Any]:
+        """The states that are not by token."""
+        return [array for name, array in (self.state or {}).items() if not is_by_token(name)]
+
     def reset(self) -> None:
-        """Forgets all tokens: what lies behind the part in use is written before it is read."""
+        """Forgets all tokens: what lies behind the part in use is written before it is read, and states are zero again."""
         self.used = 0
         self.mask.fill_(True)
+        for array in self._sums():
+            array[:] = 0
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Forgets the last tokens; transformers counts them as a negative number."""
+        """Forgets the last tokens; transformers counts them as a negative number.
+
+        Raises:
+            RelaxError: states have taken them in.
+        """
+        if tokens_to_remove and not self.is_croppable:
+            raise RelaxError(
+                "expected a cache of keys and values alone, of which tokens can be taken back, got one with states"
+            )
         self.used -= abs(tokens_to_remove)
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:

@@ -55,7 +55,7 @@ def _delta_rule(
     last = total[..., -1:]
     kept = key * (last - total).exp().unsqueeze(-1)
     state = initial_state * last.exp().unsqueeze(-1) + kept.transpose(-1, -2) @ news
-    return result.transpose(1, 2).to(value.dtype), state
+    return result.transpose(1, 2).contiguous().to(value.dtype), state
 
 
 def _decay(total: torch.Tensor) -> torch.Tensor:
@@ -117,7 +117,7 @@ def _state_space(
     result = (result + (after * total.exp().unsqueeze(-1)) @ state.transpose(-1, -2)).transpose(1, 2)
     kept = before * (last - total).exp().unsqueeze(-1)
     state = state * last.exp().unsqueeze(-1) + inputs.transpose(-1, -2) @ kept
-    return (result if D is None else result + own * D.unsqueeze(-1)), state
+    return (result if D is None else result + own * D.unsqueeze(-1)).contiguous(), state  # callers look at it in other shapes
 
 
 #: By the names of transformers.

@@ -29,6 +29,12 @@ DECODERS = {
         | {"max_position_embeddings": 64, "word_embed_proj_dim": 32}
         | TOKENS,
     ),
+    # Its configuration has no token for padding, nor a place for it.
+    "codegen": (
+        "CodeGenForCausalLM",
+        {"vocab_size": 96, "n_embd": 32, "n_layer": 1, "n_head": 4, "n_positions": 64, "n_ctx": 64, "rotary_dim": 4}
+        | {"bos_token_id": 1, "eos_token_id": 2},
+    ),
     "roberta": ("RobertaForCausalLM", SMALL | {"is_decoder": True}),
     # torch.export needs of its sizes what it cannot prove.
     "llama4_text": (
