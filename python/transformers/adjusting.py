@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Set
 from types import ModuleType
 from typing import Any, cast
 
@@ -15,10 +15,15 @@ from torch.func import functional_call
 from transformers import PreTrainedModel
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
+from ..dialect.errors import RelaxError
 from .cache_name import CACHE
 from .linear_attention import BLOCK, REPLACED
 
-__all__ = ["Window", "adjust", "states_behind", "tokens_at_once", "windows_of"]
+__all__ = ["Window", "adjust", "expect_known_states", "states_behind", "tokens_at_once", "windows_of"]
+
+
+#: What makes the mask of layers with states, in the modules that use it.
+_MASK = "create_recurrent_attention_mask"
 
 
 class Window:
@@ -64,7 +69,7 @@ def states_behind(model: PreTrainedModel) -> Generator[None]:
 
     transformers gives them the last ones of the mask, which a mask as long as the cache has elsewhere.
     """
-    replaced = REPLACED | {"create_recurrent_attention_mask": _recurrent_mask}
+    replaced = REPLACED | {_MASK: _recurrent_mask}
     kept = [(m, name, getattr(m, name)) for m in _modules(model) for name in replaced if hasattr(m, name)]
     for module, name, _ in kept:
         setattr(module, name, replaced[name])
@@ -78,6 +83,21 @@ def states_behind(model: PreTrainedModel) -> Generator[None]:
 def tokens_at_once(model: PreTrainedModel, length: int) -> int:
     """How many tokens a call can have: all, or a block where layers compute with blocks."""
     return min(length, BLOCK) if any(hasattr(m, name) for m in _modules(model) for name in REPLACED) else length
+
+
+def expect_known_states(model: PreTrainedModel, kept: Set[str]) -> None:
+    """Raises RelaxError for a model that would compute its states token by token, or with a mask that begins elsewhere.
+
+    Args:
+        model: of transformers.
+        kept: what its layers keep, by the names of :class:`~.cache_layers.KeptCache`.
+    """
+    there = {name for module in _modules(model) for name in (_MASK, *REPLACED) if hasattr(module, name)}
+    has_sums = any(name.startswith("recurrent") for name in kept)
+    is_known = _MASK in there and (not has_sums or there & set(REPLACED))
+    if not is_known and kept - {"keys", "values"}:
+        known = "keys and values, or states of convolutions, the gated delta rule or Mamba 2"
+        raise RelaxError(f"expected a model whose layers keep {known}, got {type(model).__name__}")
 
 
 def _modules(model: PreTrainedModel) -> list[ModuleType]:

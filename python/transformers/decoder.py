@@ -16,7 +16,7 @@ from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
 
 from ..dialect.errors import RelaxError
-from .adjusting import states_behind, tokens_at_once, windows_of
+from .adjusting import expect_known_states, states_behind, tokens_at_once, windows_of
 from .cache_layers import KeptCache, Shapes, add_cache, layer_shapes
 from .cache_name import CACHE
 from .exporting import exported
@@ -31,7 +31,7 @@ def _cache_shapes(model: PreTrainedModel) -> Shapes:
     """Found by a run without memory.
 
     Raises:
-        RelaxError: a layer keeps something else than keys and values, or the model does not run with a cache of these.
+        RelaxError: a layer keeps something else than keys and values, or states that are known.
     """
     config: Any = model.config
     try:
@@ -48,7 +48,9 @@ def _shapes_with(model: PreTrainedModel, make: Callable[[], Cache]) -> Shapes:
         probe(torch.zeros(_ROWS, 2, dtype=torch.int64), use_cache=True, **{CACHE: caches[0]})
 
     probed(model, call)
-    return layer_shapes(caches[0], model, _ROWS)
+    shapes = layer_shapes(caches[0], model, _ROWS)
+    expect_known_states(model, {name for layer in shapes for name in layer})
+    return shapes
 
 
 def probed(model: PreTrainedModel, call: Callable[[Any], Any]) -> None:
@@ -58,7 +60,7 @@ def probed(model: PreTrainedModel, call: Callable[[Any], Any]) -> None:
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     tensors = (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))
-    fake = {name: mode.from_tensor(tensor) for name, tensor in tensors}
+    fake: dict[str, torch.Tensor] = {name: mode.from_tensor(tensor) for name, tensor in tensors}
 
     def probe(*args: Any, **given: Any) -> Any:
         return functional_call(model, fake, args, given)
