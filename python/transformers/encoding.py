@@ -18,8 +18,9 @@ from .compiled_model import CompiledModel
 
 __all__ = ["CompiledEncoder"]
 
-#: Architectures that hide padding where they get no mask; elsewhere all tokens count then.
-_HIDE_PADDING = ("dpr", "flaubert", "xlm")
+#: Architectures that hide padding where they get no mask, and that take as many first tokens as are no padding; elsewhere all
+#: tokens count then.
+_HIDE_PADDING, _COUNT_TOKENS = ("dpr",), ("flaubert", "xlm")
 
 
 class CompiledEncoder(CompiledModel):
@@ -78,8 +79,11 @@ class CompiledEncoder(CompiledModel):
         tokens, padding = given[self._names[0]], getattr(self.config, "pad_token_id", None)
         if name != "attention_mask":
             return torch.zeros_like(tokens)
-        hides = self.config.model_type in _HIDE_PADDING and padding is not None
-        return (tokens != padding).long() if hides else torch.ones_like(tokens)
+        if padding is None or self.config.model_type not in (*_HIDE_PADDING, *_COUNT_TOKENS):
+            return torch.ones_like(tokens)
+        counts = tokens != padding
+        is_first = torch.arange(tokens.shape[1]) < counts.sum(1, keepdim=True)
+        return (is_first if self.config.model_type in _COUNT_TOKENS else counts).long()
 
 
 def _as_exported(name: str, given: torch.Tensor) -> torch.Tensor:

@@ -118,6 +118,15 @@ def test_padding_that_a_model_hides_by_itself(tmp_path: Path) -> None:
     assert_same_results(compiled, model, input_ids=right, attention_mask=MASK.flip(1))
 
 
+def test_as_many_first_tokens_as_are_no_padding(tmp_path: Path) -> None:
+    """XLM counts tokens where it has no mask, and takes so many first ones, on whichever side the padding is."""
+    options = {"vocab_size": 96, "emb_dim": 32, "n_layers": 1, "n_heads": 4, "pad_index": 0, "pad_token_id": 0}
+    model = saved("XLMModel", "xlm", options | {"max_position_embeddings": 64}, tmp_path)
+    compiled = loaded(tmp_path)
+    for tokens in (PADDED, PADDED.flip(1)):
+        assert_same_results(compiled, model, input_ids=tokens)
+
+
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int32, torch.float32])
 def test_masks_and_tokens_of_other_dtypes(dtype: torch.dtype, tmp_path: Path) -> None:
     model = saved("BertModel", "bert", SMALL, tmp_path)
