@@ -20,7 +20,7 @@ from .....dialect.bindings import ir
 from ....kernels.emit.emitter import Emitter, LoopWork
 from ....kernels.emit.lane_math import constant_of
 from ....kernels.emit.linear_index import Size
-from ....kernels.emit.memory import Lanes, Memory, Point
+from ....kernels.emit.memory import Buffer, Lanes, Memory, Point
 from ....kernels.emit.scalar_body import Body, Environment
 from ....kernels.structure.combiners import COMBINERS, combiners, element_bits
 from ....kernels.structure.nest import Nest, Operand
@@ -45,10 +45,13 @@ Chunk = Callable[[ir.Value, int, ir.Value | None, list[ir.Value]], Sequence[ir.V
 
 
 class Loops:
-    """Builds one nest by one plan."""
+    """Builds one nest by one plan.
 
-    def __init__(self, nest: Nest, plan: NestPlan, emitter: Emitter, memory: Memory):
-        self.nest, self.plan, self.emitter, self.memory = nest, plan, emitter, memory
+    Of what operands ``ahead`` read in a row, each vector of an elementwise nest asks for the same of the next row.
+    """
+
+    def __init__(self, nest: Nest, plan: NestPlan, emitter: Emitter, memory: Memory, ahead: Sequence[Operand] = ()):
+        self.nest, self.plan, self.emitter, self.memory, self.ahead = nest, plan, emitter, memory, ahead
         self.operations, self.yielded = nest.body()
         self.body = Body(emitter, memory, self.operations, nest.dropped)
         self.combiners = combiners(nest) if plan.horizontal else None
@@ -197,10 +200,25 @@ class Loops:
             return
 
         def chunk(start: ir.Value, width: int, active: ir.Value | None, carried: list[ir.Value]) -> Sequence[ir.Value]:
-            build(self._vector_point(point, dim, start, width, active))
+            inner = self._vector_point(point, dim, start, width, active)
+            build(inner)
+            for operand in self.ahead:
+                self._ask_for_next_row(operand, inner)
             return ()
 
         self._chunks(extent, chunk, [])
+
+    def _ask_for_next_row(self, operand: Operand, point: Point) -> None:
+        """Asks for what the row behind this one has at a vector."""
+        assert operand.buffer is not None
+        em, row, width = self.emitter, self.plan.order[-2], point.width
+        start = self.memory.index(operand.offset, point.at(row, em.add(point.variables[row], em.number(1))))
+        self._ask_for(operand.buffer, start, width)
+
+    def _ask_for(self, buffer: Buffer, start: ir.Value, count: int) -> None:
+        """Asks for so many elements, a line at a time."""
+        for element in range(0, count, 8 * LINE // element_bits(buffer.element)):
+            self.emitter.prefetch(buffer.flat, self.emitter.add(start, self.emitter.number(element)))
 
     def _each(self, extent: Size, end: ir.Value, step: int, build: Callable[[ir.Value], None]) -> None:
         """A loop over a parallel dimension, shared by threads when it is long enough to be."""
@@ -294,9 +312,7 @@ class Loops:
             bits, step = element_bits(operand.buffer.element), operand.offset.factor(row).static
             ahead = max(1, self.plan.fetch * 8 // (bits * (step or 1)))
             place = point.at(vector, em.number(0)).at(row, em.add(point.variables[row], em.number(ahead)))
-            start = self.memory.index(operand.offset, place)
-            for element in range(0, length or 0, 8 * LINE // bits):
-                em.prefetch(operand.buffer.flat, em.add(start, em.number(element)))
+            self._ask_for(operand.buffer, self.memory.index(operand.offset, place), length or 0)
 
     def _lane_loops(self, depth: int, outer: Environment, point: Point, carried: list[ir.Value]) -> list[ir.Value]:
         dim = self.plan.order[depth]
