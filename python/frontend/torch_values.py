@@ -46,6 +46,7 @@ class Values:
         alike: of weights all of whose elements are one known integer, that one.
         elements: of symbols that are elements of tensors, the torch number.
         defined: the symbols that arguments and casts have defined so far.
+        read: of torch operations that were asked for, whether something returned or stored is made of their results.
         inlined: converts a graph of a higher-order operator, by name, on relax values; its results.
     """
 
@@ -63,6 +64,7 @@ class Values:
         self._found = 0
         self.elements: dict[str, ir.Value] = {}
         self.defined: set[str] = set()
+        self.read: dict[ir.Operation, bool] = {}
 
     def number(self, value: ir.Value) -> Any:
         """The Python value of a torch number, string or list of them; sizes are symbolic expressions.

@@ -32,26 +32,26 @@ def _matmul(op: TorchOp) -> ir.Value:
 
 @handles("aten.bmm", "aten.matmul")
 def _matmul_of_batches(op: TorchOp) -> ir.Value:
-    return _with_probabilities(op.operands[0])(cast(op.tensor(0), op.dtype), cast(op.tensor(1), op.dtype))
+    return _with_probabilities(op, op.operands[0])(cast(op.tensor(0), op.dtype), cast(op.tensor(1), op.dtype))
 
 
 @handles("aten.einsum")
 def _einsum(op: TorchOp) -> ir.Value:
     first = op.operands[1].owner.operation.operands[0]
-    return einsum(op.number(0), op.tensors(1), _with_probabilities(first))
+    return einsum(op.number(0), op.tensors(1), _with_probabilities(op, first))
 
 
-def _with_probabilities(first: ir.Value) -> Callable[[ir.Value, ir.Value], ir.Value]:
+def _with_probabilities(op: TorchOp, first: ir.Value) -> Callable[[ir.Value, ir.Value], ir.Value]:
     """What multiplies: attention where it is the second product of that, and nothing else reads what it is made of."""
-    return attention_or_product if _only_reader(first) else matmul
+    return attention_or_product if _only_reader(first, op.values.read) else matmul
 
 
-def _only_reader(x: ir.Value) -> bool:
+def _only_reader(x: ir.Value, known: dict[ir.Operation, bool]) -> bool:
     """Whether one chain of operations leads from a softmax to what reads ``x``, and nothing beside it is read in the end."""
     waiting = [x]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, ir.BlockArgument) or sum(_is_read(use.owner) for use in value.uses) != 1:
+        if isinstance(value, ir.BlockArgument) or sum(_is_read(use.owner.operation, known) for use in value.uses) != 1:
             continue
         op = value.owner.operation
         if "softmax" in op.name:
@@ -67,18 +67,23 @@ _OF_TYPES = (
 )  # fmt: skip
 
 
-def _is_read(op: ir.OpView) -> bool:
-    """Whether something is made of an operation's results that is returned or stored."""
-    waiting, seen = [op.operation], set()
+def _is_read(op: ir.Operation, known: dict[ir.Operation, bool]) -> bool:
+    """Whether something is made of an operation's results that is returned or stored; ``known`` remembers of which it is."""
+    waiting = [] if op in known else [op]
     while waiting:
-        reader = waiting.pop()
-        seen.add(reader)
+        reader = waiting[-1]
+        users = [use.owner.operation for result in reader.results for use in result.uses]
         if op_key(reader).startswith(_OF_TYPES):
+            known[reader] = False
+        elif not users or any(known.get(user) for user in users):
+            known[reader] = bool(users) or not reader.results
+        elif unknown := next((user for user in users if user not in known), None):
+            waiting.append(unknown)
             continue
-        if not reader.results:
-            return True
-        waiting += [u for result in reader.results for u in (use.owner.operation for use in result.uses) if u not in seen]
-    return False
+        else:
+            known[reader] = False
+        waiting.pop()
+    return known[op]
 
 
 @handles("aten.addmm", "aten.baddbmm", "aten.addmv")
