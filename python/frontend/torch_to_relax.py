@@ -28,7 +28,7 @@ from ..dialect.struct_info import TensorInfo, same_info
 from ..dialect.symbolic import Dim, Expr
 from . import torch_ops
 from .custom_operators import extern_operators
-from .emit import full, info_of, match
+from .emit import expand, full, info_of, match
 from .torch_extern import call_extern
 from .torch_op import HANDLERS, TorchOp, UnmappedError
 from .torch_outline import Outliner, UntrustedError
@@ -96,7 +96,8 @@ class _Function:
         self.graphs = graphs
         self.arguments = list(block.arguments)
         self.operations = [op.operation for op in block.operations]
-        self.attributes = _dictionaries(source, len(self.arguments))
+        self.attributes = _dictionaries(source, len(self.arguments), "arg_attrs")
+        self.states = [_name_of_state(a) for a in _dictionaries(source, len(source.type.results), "res_attrs")]
         self.report = report
         self.outliner = outliner
         self.externs = extern_operators()
@@ -197,7 +198,7 @@ class _Function:
     def _convert(self, op: ir.Operation) -> None:
         with op.location:
             if op.name == "func.return":
-                func.ReturnOp([self._returned(v) for v in op.operands])
+                func.ReturnOp([self._result(i, self._returned(v)) for i, v in enumerate(op.operands)])
             elif not _is_only_for_import(op):
                 self._convert_op(op)
 
@@ -279,6 +280,14 @@ class _Function:
             self.values.lists[torch_value] = value
         elif value is not None:
             self.values.tensors[torch_value] = value
+
+    def _result(self, index: int, value: ir.Value) -> ir.Value:
+        """What becomes of state has its sizes: torch leaves it out that it copies a number, or a row, to all of it."""
+        name = self.states[index] if index < len(self.states) else None
+        if name is None:
+            return value
+        kept = next(old for old, a in zip(self.arguments, self.attributes, strict=True) if _name_of_state(a) == name)
+        return expand(value, info_of(self.values.tensors[kept]).shape)
 
     def _returned(self, value: ir.Value) -> ir.Value:
         """A tensor, or a number as a tensor without dimensions."""
@@ -366,10 +375,15 @@ def _drop_unused(block: ir.Block) -> None:
             op.erase()
 
 
-def _dictionaries(function: func.FuncOp, count: int) -> list[dict[str, ir.Attribute]]:
-    if "arg_attrs" not in function.attributes:
+def _dictionaries(function: func.FuncOp, count: int, which: str) -> list[dict[str, ir.Attribute]]:
+    if which not in function.attributes:
         return [{} for _ in range(count)]
-    return [{e.name: e.attr for e in ir.DictAttr(item)} for item in ir.ArrayAttr(function.attributes["arg_attrs"])]
+    return [{e.name: e.attr for e in ir.DictAttr(item)} for item in ir.ArrayAttr(function.attributes[which])]
+
+
+def _name_of_state(attributes: dict[str, ir.Attribute]) -> str | None:
+    is_state = KIND in attributes and ir.StringAttr(attributes[KIND]).value == "state"
+    return ir.StringAttr(attributes[NAME]).value if is_state else None
 
 
 def _is_weight(attributes: dict[str, ir.Attribute]) -> bool:
