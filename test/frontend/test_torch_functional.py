@@ -1,4 +1,4 @@
-"""Writes into what a graph has just computed are imported without decompositions; all others still as torch means them."""
+"""Writes into what a graph has computed, and into state, are imported as they are; all others still as torch means them."""
 
 from __future__ import annotations
 
@@ -61,6 +61,18 @@ def _returned(x):
     return y, z
 
 
+def _constants(x):
+    return torch.tensor([1.5, 2.0, -3.0, 0.25]) * x + torch.tensor(2.5)
+
+
+def _sizes(x):
+    y = x.exp()
+    row = y[0]
+    y.unsqueeze_(1)
+    y.mul_(2)
+    return y + row
+
+
 def _narrow(x):
     y = x.bfloat16()
     z = y * 1
@@ -68,10 +80,13 @@ def _narrow(x):
     return z.float()
 
 
-SIMPLE = {"several": _several, "topk": _topk}
+SIMPLE = {
+    "several": _several, "topk": _topk, "a view before": _view_before, "a view": _view_written, "returned": _returned,
+    "constants": _constants,
+}  # fmt: skip
 OTHERS = {
-    "a view before": _view_before, "a view": _view_written, "a view that stays": _kept_elsewhere, "returned": _returned,
-    "narrow": _narrow, "dropout": lambda x: torch.nn.functional.dropout(x * 1, 0.5, False).mul_(2) + x,
+    "a view that stays": _kept_elsewhere,
+    "narrow": _narrow, "sizes": _sizes, "dropout": lambda x: torch.nn.functional.dropout(x * 1, 0.5, False).mul_(2) + x,
 }  # fmt: skip
 
 
@@ -127,10 +142,10 @@ class Cache(torch.nn.Module):
         return result.float() if self.how == "converted" else result, self.count * 2
 
 
-_DIRECT = ["alone", "twice", "into another", "converted"]
+_DIRECT = ["alone", "twice", "into another", "converted", "a view before", "a part", "returned"]
 
 
-@pytest.mark.parametrize("how", [*_DIRECT, "a view before", "a part", "returned"])
+@pytest.mark.parametrize("how", _DIRECT)
 def test_writes_into_state_equal_eager_torch(how, monkeypatch):
     torch_ops.load()
     x, model = torch.randn(3, 4), Cache(how)
@@ -148,6 +163,33 @@ def test_writes_into_state_equal_eager_torch(how, monkeypatch):
         for name, state in exe.state.items():
             np.testing.assert_allclose(state, getattr(model, name).numpy(), rtol=1e-5, atol=1e-5)
     assert str(program.graph) == text
+
+
+class Filled(torch.nn.Module):
+    """State that becomes one number, or a row, in all places; a write that only torch decomposes is beside it if asked for."""
+
+    def __init__(self, is_row, is_decomposed):
+        super().__init__()
+        self.is_row, self.is_decomposed = is_row, is_decomposed
+        self.register_buffer("rows", torch.zeros(3, 4))
+
+    def forward(self, x):
+        if self.is_decomposed:
+            x = (x * 2).reshape(-1).neg_().reshape(3, 4)
+        self.rows.copy_(x[0] if self.is_row else x.sum())
+        return x + 1
+
+
+@pytest.mark.parametrize("is_row", [True, False])
+@pytest.mark.parametrize("is_decomposed", [True, False])
+def test_state_keeps_its_sizes(is_row, is_decomposed):
+    x, model = torch.randn(3, 4), Filled(is_row, is_decomposed)
+    with models.quiet(), torch.no_grad():
+        program = torch.export.export(model, (x,))
+    exe = rx.compile(rx.from_torch(program))
+    exe.bind(exe.prepare({}))
+    np.testing.assert_allclose(exe(x), model(x).numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(exe.state["rows"], model.rows.numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_torch_refuses_writes_into_state_under_two_names():

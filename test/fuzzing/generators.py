@@ -102,6 +102,7 @@ _ON_CPUS = (
     Generator("bodies", "fuzzing.linalg_bodies", budget=12, gpu_budget=1),
     Generator("headers", "fuzzing.file_headers", budget=60),
     Generator("nnsmith", "fuzzing.nnsmith_models", budget=0, gpu_budget=0),
+    Generator("writes", "fuzzing.torch_writes", budget=8, gpu_budget=0),
     Generator("onnx", "fuzzing.mutated_onnx", budget=60),
     Generator("files", "fuzzing.mutated_files", budget=200),
     Generator("gguf", "fuzzing.mutated_gguf", budget=100),

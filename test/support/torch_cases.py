@@ -574,6 +574,7 @@ def creation(x, i, b):
         "full": torch.full((2, 2), 3.5) * x[0, 0],
         "full_bool": torch.full((3, 4), True) & b,
         "zeros_like": torch.zeros_like(x),
+        "zero": torch.ops.aten.zero(x),
         "ones_like": torch.ones_like(i),
         "full_like": torch.full_like(x, -2.0),
         "new_zeros": x.new_zeros(5),

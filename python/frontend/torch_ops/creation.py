@@ -42,7 +42,7 @@ def _full_like(op: TorchOp) -> ir.Value:
     return _filled(op, info_of(op.tensor(0)).shape, op.number_or_value(1))
 
 
-@handles("aten.zeros_like", "aten.ones_like", "aten.empty_like")
+@handles("aten.zeros_like", "aten.ones_like", "aten.empty_like", "aten.zero")
 def _like(op: TorchOp) -> ir.Value:
     return _filled(op, info_of(op.tensor(0)).shape, 1 if op.key == "aten.ones_like" else 0)
 
