@@ -1,10 +1,12 @@
-"""What is exported of a model that is called once for all of its inputs: tokens with their mask, or images, in; results out."""
+"""What is exported of a model that is called once for all of its inputs: tokens, sounds, images; results out."""
 
 from __future__ import annotations
 
+import bisect
 import inspect
 import json
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +25,11 @@ __all__ = ["encoder_program", "image_size", "input_names"]
 _IMAGE = (224, 224)
 
 _TOKENS = ("input_ids", "attention_mask", "token_type_ids")
+
+#: Of models whose convolutions make vectors of sounds: how many they make of so many samples.
+_VECTORS = "_get_feat_extract_output_lengths"
+#: One vector alone is another case to torch.export.
+_VECTORS_AT_LEAST = 2
 
 
 class _Encoder(nn.Module):
@@ -43,13 +50,15 @@ def input_names(model_class: type[PreTrainedModel], config: PreTrainedConfig) ->
     """The inputs of a model, in the order in which its executable takes them.
 
     Raises:
-        RelaxError: it takes neither tokens nor images.
+        RelaxError: it takes neither tokens nor images nor sounds.
     """
-    takes = inspect.signature(model_class.forward).parameters
-    if model_class.main_input_name not in ("input_ids", "pixel_values"):
-        raise RelaxError(f"expected a model of tokens or images, got {model_class.__name__} of {model_class.main_input_name}")
-    if model_class.main_input_name == "pixel_values":
+    takes, main = inspect.signature(model_class.forward).parameters, model_class.main_input_name
+    if main == "pixel_values":
         return ("pixel_values",)
+    if main == "input_values" and hasattr(model_class, _VECTORS):
+        return tuple(n for n in ("input_values", "attention_mask") if n in takes)
+    if main != "input_ids":
+        raise RelaxError(f"expected a model of tokens, images or samples of sound, got {model_class.__name__} of {main}")
     has_types = getattr(config, "type_vocab_size", None) is not None  # else a model without them is another one than with zeros
     tokens = tuple(n for n in _TOKENS if n in takes and (n != "token_type_ids" or has_types))
     return (*tokens, *(n for n in ("pixel_values",) if n in takes))
@@ -75,25 +84,30 @@ def _processor_size(file: str) -> tuple[int, int] | None:
     return (size["height"], size["width"]) if isinstance(size, Mapping) and {"height", "width"} <= set(size) else None
 
 
-def encoder_program(model: PreTrainedModel, names: tuple[str, ...], length: int, image: tuple[int, int]) -> ExportedProgram:
-    """One entry, for any number of sequences of up to ``length`` tokens, or of images, or of both.
+def encoder_program(
+    model: PreTrainedModel, names: tuple[str, ...], length: int | None, image: tuple[int, int]
+) -> ExportedProgram:  # fmt: skip
+    """One entry, for any number of sequences of up to ``length`` tokens or samples, or of images, or of both.
 
     Args:
         model: from :func:`~.skeleton.skeleton`.
-        names: from :func:`input_names`: tokens and what belongs to them is [batch, length], images are [batch, channels, ...].
-        length: how many tokens a sequence can have.
+        names: from :func:`input_names`: tokens, samples, and what belongs to them is [batch, length], images are [batch,
+            channels, ...].
+        length: how many tokens, or samples, a sequence can have; None for any number of samples.
         image: height and width.
 
     Raises:
-        RelaxError: torch.export does not take the model.
+        RelaxError: torch.export does not take the model, or ``length`` is less than what it makes two vectors of.
     """
+    if "input_values" in names:
+        return _program_of_sounds(model, names, length)
     count = Dim("length", min=1, max=expect_count(length, "a number of tokens from 1 on"))
     vision: Any = getattr(model.config, "vision_config", model.config)
     pixels = (getattr(vision, "num_channels", 3), *image)
 
     def program(texts: Any, images: Any) -> ExportedProgram:
         several = 2 if texts is images else 3  # numbers that differ are no coincidence
-        example = tuple(torch.zeros(several, *pixels) if n == "pixel_values" else _tokens(n, min(7, length)) for n in names)
+        example = tuple(torch.zeros(several, *pixels) if n == "pixel_values" else _tokens(n, min(7, count.max)) for n in names)
         dynamic = tuple({0: images} if n == "pixel_values" else {0: texts, 1: count} for n in names)
         return exported(_Encoder(model, names), example, (dynamic,))
 
@@ -104,6 +118,23 @@ def encoder_program(model: PreTrainedModel, names: tuple[str, ...], length: int,
         return program(batch, Dim("images", min=1))
     except Exception:  # an image of each text's own
         return program(batch, batch)
+
+
+def _program_of_sounds(model: PreTrainedModel, names: tuple[str, ...], length: int | None) -> ExportedProgram:
+    least = _samples_of(model, _VECTORS_AT_LEAST)
+    if length is not None and length < least:
+        raise RelaxError(f"expected max_length from {least} on, of which {_VECTORS_AT_LEAST} vectors are made, got {length}")
+    batch, samples = Dim("batch", min=1), Dim("samples", min=least, max=length)
+    some = _samples_of(model, 7)
+    count = some if length is None else min(some, length)
+    example = tuple(torch.zeros(2, count) if n == "input_values" else _tokens(n, count) for n in names)
+    return exported(_Encoder(model, names), example, (tuple({0: batch, 1: samples} for _ in names),))
+
+
+def _samples_of(model: PreTrainedModel, vectors: int) -> int:
+    """The fewest samples of which convolutions make so many vectors."""
+    made = getattr(model, _VECTORS)
+    return bisect.bisect_left(range(sys.maxsize), vectors, key=lambda samples: int(made(torch.tensor(samples))))
 
 
 def _tokens(name: str, count: int) -> torch.Tensor:

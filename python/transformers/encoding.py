@@ -24,7 +24,7 @@ _HIDE_PADDING, _COUNT_TOKENS = ("dpr",), ("flaubert", "xlm")
 
 
 class CompiledEncoder(CompiledModel):
-    """A compiled encoder, or one with a head: classes of sequences, tokens or images, spans, words under a mask.
+    """A compiled encoder, or one with a head: classes of sequences, tokens, sounds or images, spans, words under a mask.
 
     Sequences of any number and length (up to ``max_length``), padded ones with their mask, give what the model gives.
     """
@@ -77,6 +77,8 @@ class CompiledEncoder(CompiledModel):
     def _default(self, name: str, given: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """An input that is left out: all tokens count, or those that are no padding, and they are of one kind."""
         tokens, padding = given[self._names[0]], getattr(self.config, "pad_token_id", None)
+        if self.main_input_name == "input_values":
+            return torch.ones(tokens.shape, dtype=torch.int64)
         if name != "attention_mask":
             return torch.zeros_like(tokens)
         if padding is None or self.config.model_type not in (*_HIDE_PADDING, *_COUNT_TOKENS):

@@ -69,7 +69,7 @@ def load(
             long prompts reads for each token. Scores are computed in f32 all the same. f16 rounds to 11 bits and holds up to
             65504, bf16 rounds to 8 and holds what f32 can. None keeps all numbers.
         max_length: how many tokens a sequence can have, the prompt's among them; by default as many as the model can, and at
-            most 2048 where they are generated.
+            most 2048 where they are generated. Of sounds how many samples, by default any number.
         batch: of how many sequences at once the code that generates is made now; code for other numbers is made when they
             come. Code that does not generate takes any number.
         target, device: as for :func:`relaxir.compile`.
@@ -99,7 +99,7 @@ def load(
         return _encoder_decoder(source, length, batch, cache)
     if model_class.can_generate():
         return _decoder(source, length, batch, cache)
-    return _encoder(source, length)
+    return _encoder(source, length, max_length)
 
 
 def _decoder(source: FolderExecutables, length: int, batch: int, cache: torch.dtype) -> CompiledForCausalLM:
@@ -129,9 +129,10 @@ def _encoder_decoder(source: FolderExecutables, length: int, batch: int, cache: 
     return made
 
 
-def _encoder(source: FolderExecutables, length: int) -> CompiledEncoder:
+def _encoder(source: FolderExecutables, length: int, wanted: int | None) -> CompiledEncoder:
     names, image = input_names(source.model_class, source.config), image_size(source.path, source.config)
-    made = source.executable((str(length), str(image)), lambda model: {"main": encoder_program(model, names, length, image)})
+    most = wanted if "input_values" in names else length
+    made = source.executable((str(most), str(image)), lambda model: {"main": encoder_program(model, names, most, image)})
     return _named(source, CompiledEncoder)(copy.deepcopy(source.config), made, source.model_class, names)
 
 

@@ -40,6 +40,8 @@ _CLASSES = (
     auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING,
     auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
     auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING,
+    auto.MODEL_FOR_CTC_MAPPING,
+    auto.MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING,
     auto.MODEL_MAPPING,
 )
 
@@ -70,7 +72,7 @@ def check(name: str, is_open: bool) -> tuple[str, str]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                loaded = relaxir.transformers.load(f"{folder}/model", max_length=LENGTH)
+                loaded = relaxir.transformers.load(f"{folder}/model", max_length=None if _is_of_sounds(model) else LENGTH)
             reasons = [reason for use in _uses(model) if (reason := _difference(use, model, loaded))]
         except relaxir.RelaxError as error:
             return "refused", str(error).replace(folder, "")
@@ -144,6 +146,9 @@ def _uses(model: Any) -> Iterator[_Use]:
     if model.main_input_name == "pixel_values":
         yield from (_Use(f"{n} images", one) for n in (2, 1, 3) if (one := _images(model, n)))
         return
+    if _is_of_sounds(model):
+        yield from _sound_uses()
+        return
     if model.main_input_name != "input_ids":
         yield _Use("plain", next(one for one in candidates(model, 2, 12) if one))
         return
@@ -165,6 +170,19 @@ def _uses(model: Any) -> Iterator[_Use]:
     left = {"input_ids": padded["left"], "attention_mask": masks["left"]}
     yield _Use("in two calls", left, "two calls")
     yield from _generating(left)
+
+
+def _is_of_sounds(model: Any) -> bool:
+    return model.main_input_name == "input_values" and hasattr(model, "_get_feat_extract_output_lengths")
+
+
+def _sound_uses() -> Iterator[_Use]:
+    for rows, samples in ((2, 1600), (3, 2345), (1, 801)):
+        sounds = torch.randn(rows, samples, generator=torch.Generator().manual_seed(samples))
+        mask = torch.ones(rows, samples, dtype=torch.int64)
+        mask[-1, samples * 2 // 3 :] = 0
+        yield _Use(f"{samples} samples", {"input_values": sounds})
+        yield _Use(f"{samples} samples, padded", {"input_values": sounds * mask, "attention_mask": mask})
 
 
 def _seq2seq_uses(model: Any) -> Iterator[_Use]:

@@ -141,8 +141,31 @@ def test_models_of_states_instead_of_keys_and_values(tmp_path: Path) -> None:
         loaded(tmp_path)
 
 
+SOUND = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "conv_dim": (16, 16, 16),
+    "conv_stride": (5, 2, 2), "conv_kernel": (10, 3, 3), "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 2,
+    "num_feat_extract_layers": 3, "vocab_size": 20, "classifier_proj_size": 16,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("head", "kind"), [("Wav2Vec2ForCTC", "wav2vec2"), ("WavLMForSequenceClassification", "wavlm")])
+def test_sounds_of_any_number_and_length(tmp_path: Path, head: str, kind: str) -> None:
+    model = saved(head, kind, SOUND, tmp_path)
+    compiled = loaded(tmp_path, max_length=3000)
+    for shape in [(2, 1600), (1, 60), (3, 3000)]:
+        sounds, mask = torch.randn(shape), torch.ones(shape, dtype=torch.int64)
+        mask[1:, shape[1] // 2 :] = 0
+        assert_same(compiled, model, input_values=sounds)
+        assert_same(compiled, model, input_values=sounds * mask, attention_mask=mask)
+    with pytest.raises(RelaxError, match=r"3001"):
+        compiled(torch.randn(1, 3001))
+    with pytest.raises(RelaxError, match=r"^expected max_length from 60 on, of which 2 vectors are made, got 59$"):
+        loaded(tmp_path, max_length=59)
+
+
 def test_models_that_are_none_of_these(tmp_path: Path) -> None:
-    transformers.Wav2Vec2Config(architectures=["Wav2Vec2ForCTC"]).save_pretrained(tmp_path)
+    transformers.EncodecConfig(architectures=["EncodecModel"]).save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(EMPTY)
-    with pytest.raises(RelaxError, match=r"^expected a model of tokens or images, got Wav2Vec2ForCTC of input_values$"):
+    message = r"^expected a model of tokens, images or samples of sound, got EncodecModel of input_values$"
+    with pytest.raises(RelaxError, match=message):
         loaded(tmp_path)
