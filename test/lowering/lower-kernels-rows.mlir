@@ -1,4 +1,5 @@
-// RUN: relax-opt %s --relax-set-target=target=cpu:x86-64-v4 --relax-plan-loops --relax-lower-kernels=all=true | filecheck %s
+// RUN: relax-opt %s --relax-set-target=target=cpu:x86-64-v4 --relax-plan-loops --relax-lower-kernels=all=true \
+// RUN:   | filecheck %s
 
 #row = affine_map<(i, j) -> (i, j)>
 #number = affine_map<(i, j) -> (i)>
@@ -16,7 +17,8 @@
 // CHECK: %[[THERE:.*]] = arith.addi %[[HERE]], %c1024
 // CHECK-NEXT: memref.prefetch %[[X]][%[[THERE]]], read, locality<3>, data
 // CHECK-NOT: memref.prefetch
-func.func private @again(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>) attributes {relax.kernel, relax.rows = 1 : i64} {
+func.func private @again(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>)
+    attributes {relax.kernel, relax.rows = 1 : i64} {
   %least = arith.constant 0xFF800000 : f32
   %m = memref.alloc() : memref<64xf32>
   linalg.fill ins(%least : f32) outs(%m : memref<64xf32>)
@@ -38,7 +40,8 @@ func.func private @again(%x: memref<64x1024xf32>, %y: memref<64x1024xf32>) attri
 // Short rows are near each other.
 // CHECK-LABEL: func.func private @short(
 // CHECK-NOT: memref.prefetch
-func.func private @short(%x: memref<64x128xf32>, %y: memref<64x128xf32>) attributes {relax.kernel, relax.rows = 1 : i64} {
+func.func private @short(%x: memref<64x128xf32>, %y: memref<64x128xf32>)
+    attributes {relax.kernel, relax.rows = 1 : i64} {
   %zero = arith.constant 0.0 : f32
   %m = memref.alloc() : memref<64xf32>
   linalg.fill ins(%zero : f32) outs(%m : memref<64xf32>)
