@@ -101,17 +101,17 @@ def encoder_program(
     """
     if "input_values" in names:
         return _program_of_sounds(model, names, length)
-    count = Dim("length", min=1, max=expect_count(length, "a number of tokens from 1 on"))
+    most = expect_count(length, "a number of tokens from 1 on")
     vision: Any = getattr(model.config, "vision_config", model.config)
     pixels = (getattr(vision, "num_channels", 3), *image)
 
     def program(texts: Any, images: Any) -> ExportedProgram:
         several = 2 if texts is images else 3  # numbers that differ are no coincidence
-        example = tuple(torch.zeros(several, *pixels) if n == "pixel_values" else _tokens(n, min(7, count.max)) for n in names)
-        dynamic = tuple({0: images} if n == "pixel_values" else {0: texts, 1: count} for n in names)
+        example = tuple(torch.zeros(several, *pixels) if n == "pixel_values" else _tokens(n, min(7, most)) for n in names)
+        dynamic = tuple({0: images} if n == "pixel_values" else {0: texts} | counts for n in names)
         return exported(_Encoder(model, names), example, (dynamic,))
 
-    batch = Dim("batch", min=1)
+    batch, counts = Dim("batch", min=1), _open(1, "length", 1, most)
     if len(names) == 1 or "pixel_values" not in names:
         return program(batch, batch)
     try:  # any texts with any images, as CLIP compares them
@@ -124,11 +124,16 @@ def _program_of_sounds(model: PreTrainedModel, names: tuple[str, ...], length: i
     least = _samples_of(model, _VECTORS_AT_LEAST)
     if length is not None and length < least:
         raise RelaxError(f"expected max_length from {least} on, of which {_VECTORS_AT_LEAST} vectors are made, got {length}")
-    batch, samples = Dim("batch", min=1), Dim("samples", min=least, max=length)
+    sizes = {0: Dim("batch", min=1)} | _open(1, "samples", least, length)
     some = _samples_of(model, 7)
     count = some if length is None else min(some, length)
     example = tuple(torch.zeros(2, count) if n == "input_values" else _tokens(n, count) for n in names)
-    return exported(_Encoder(model, names), example, (tuple({0: batch, 1: samples} for _ in names),))
+    return exported(_Encoder(model, names), example, (tuple(sizes for _ in names),))
+
+
+def _open(axis: int, name: str, least: int, most: int | None) -> dict[int, Any]:
+    """A dimension of any size between two; one that can have a single size only is not open."""
+    return {} if most == least else {axis: Dim(name, min=least, max=most)}
 
 
 def _samples_of(model: PreTrainedModel, vectors: int) -> int:

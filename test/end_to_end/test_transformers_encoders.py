@@ -163,6 +163,15 @@ def test_sounds_of_any_number_and_length(tmp_path: Path, head: str, kind: str) -
         loaded(tmp_path, max_length=59)
 
 
+def test_a_single_length(tmp_path: Path) -> None:
+    """The fewest samples as the most, and one token as the most."""
+    model, sounds = saved("Wav2Vec2ForCTC", "wav2vec2", SOUND, tmp_path / "sounds"), torch.randn(3, 60)
+    assert_same(loaded(tmp_path / "sounds", max_length=60), model, input_values=sounds)
+    tokens = torch.tensor([[5], [9], [7]])
+    model = saved("BertForSequenceClassification", "bert", SMALL, tmp_path / "tokens")
+    assert_same(loaded(tmp_path / "tokens", max_length=1), model, input_ids=tokens)
+
+
 def test_models_that_are_none_of_these(tmp_path: Path) -> None:
     transformers.EncodecConfig(architectures=["EncodecModel"]).save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(EMPTY)
