@@ -120,7 +120,8 @@ def encoder_programs(model: PreTrainedModel, length: int, cache: torch.dtype) ->
     dynamic = ({0: batch, 1: count},) * 2 if len(source) == 2 else ({0: batch},)
     encode = exported(_Encode(model), source, dynamic)
     hidden = torch.zeros(2, min(5, length), _width(model))
-    return {"encode": encode, "cross": exported(_Cross(model, cache), (hidden,), ({0: batch, 1: count},))}
+    cross = exported(_Cross(model, cache), (hidden,), ({0: batch, 1: count},), by_layers=False)
+    return {"encode": encode, "cross": cross}
 
 
 def encoder_decoder_programs(

@@ -10,11 +10,15 @@ from torch._dynamo.exc import UserError
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
+from .repeated_layers import exported_by_layers
+
 __all__ = ["exported"]
 
 
-def exported(module: nn.Module, example: tuple[Any, ...], dynamic: Any = None) -> ExportedProgram:
-    """The program of a module.
+def exported(
+    module: nn.Module, example: tuple[Any, ...], dynamic: Any = None, by_layers: bool = True
+) -> ExportedProgram:  # fmt: skip
+    """The program of a module. Of many layers that do the same few are exported (:mod:`.repeated_layers`).
 
     What torch.export needs to hold of sizes and cannot derive from their bounds is checked as the program runs: of Llama 4 that
     ``n * min(32, 32 * n)`` is ``32 * n``.
@@ -23,11 +27,18 @@ def exported(module: nn.Module, example: tuple[Any, ...], dynamic: Any = None) -
         module: in the mode that is meant, without gradients.
         example: inputs.
         dynamic: as ``dynamic_shapes`` of torch.export.
+        by_layers: False for a module with results of each layer, all of which are exported.
     """
+
+    def export() -> ExportedProgram:
+        return _exported(module, example, dynamic)
+
     with torch.no_grad():
-        try:
-            return torch.export.export(module, example, dynamic_shapes=dynamic)
-        except (UserError, ConstraintViolationError):
-            return torch.export.export(
-                module, example, dynamic_shapes=dynamic, prefer_deferred_runtime_asserts_over_guards=True
-            )
+        return (exported_by_layers(module, example, dynamic, export) if by_layers else None) or export()
+
+
+def _exported(module: nn.Module, example: tuple[Any, ...], dynamic: Any) -> ExportedProgram:
+    try:
+        return torch.export.export(module, example, dynamic_shapes=dynamic)
+    except (UserError, ConstraintViolationError):
+        return torch.export.export(module, example, dynamic_shapes=dynamic, prefer_deferred_runtime_asserts_over_guards=True)
