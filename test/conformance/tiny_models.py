@@ -13,6 +13,7 @@ from model_runs import randomize
 from transformers import PreTrainedConfig
 from transformers.models.auto import modeling_auto as auto
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
+from written_configs import written_configs
 
 __all__ = ["TooLargeError", "architectures", "classes_of", "models_of"]
 
@@ -137,7 +138,7 @@ def models_of(name: str, cls: Any, is_decoder: bool = False) -> Iterator[torch.n
         cls: of the model.
         is_decoder: what configurations say that ask for it.
     """
-    for config in _configs(CONFIG_MAPPING[name]):
+    for config in (*written_configs(name), *_configs(CONFIG_MAPPING[name])):
         if hasattr(config, "is_decoder"):
             config.is_decoder = is_decoder or config.is_decoder
         try:

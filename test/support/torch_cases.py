@@ -80,6 +80,7 @@ def unary(x, p, i):
         "sin": x.sin(),
         "erf": x.erf(),
         "erfc": (3 * x).erfc(),
+        "erfinv": x.tanh().erfinv(),
         "lgamma": (3 * x).lgamma(),
         "lgamma_int": i.lgamma(),
         "digamma": (3 * x).digamma(),

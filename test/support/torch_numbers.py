@@ -99,6 +99,7 @@ UNARY: dict[str, Torch] = {
     "to_int16": Torch(lambda x: x.to(torch.int16)),
     "to_int32": Torch(lambda x: x.to(torch.int32)),
     "to_int64": Torch(lambda x: x.to(torch.int64)),
+    "erfinv": _near(torch.erfinv),
 }  # fmt: skip
 
 BINARY: dict[str, Torch] = {
