@@ -28,8 +28,8 @@ from .kernels.contraction.contraction_plan import ContractionPlan, parse_plan
 from .kernels.nest.nest_plan import is_nest_plan
 
 __all__ = [
-    "SUM_STEPS", "free_product", "maps_of", "planned_product", "sized_as", "sizes_of_product", "temporary_of",
-    "write_multiples",
+    "SUM_STEPS", "free_product", "maps_of", "panel_of", "planned_product", "sized_as", "sizes_of_product",
+    "temporary_of", "write_multiples",
 ]  # fmt: skip
 
 #: Steps of a sum that iterations of every tile take evenly: as many as a tile of one vector has accumulators, and as many as a
@@ -161,23 +161,41 @@ def _is_plain(op: ir.Operation, result: ir.Value) -> bool:
 
 
 def _matched(op: ir.Operation, plan: ContractionPlan) -> _Product | None:
-    """The roles of loops ``[m, k] * [n floordiv panel, k, n mod panel]``, where columns and sums are even."""
-    left, right, out = maps_of(op)
-    kinds = [str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"])]
-    if len(kinds) != 3 or not all(isinstance(e, ir.AffineDimExpr) for m in (left, out) for e in m.results):
-        return None
-    (m, n), panel = ((e.position for e in out.results) if len(out.results) == 2 else (0, 0)), plan.tile.columns
-    k = next((i for i, kind in enumerate(kinds) if "reduction" in kind), -1)
-    d = ir.AffineExpr.get_dim
-    packed = [ir.AffineExpr.get_floor_div(d(n), panel), d(k), ir.AffineExpr.get_mod(d(n), panel)]
-    if {m, n, k} != {0, 1, 2} or list(left.results) != [d(m), d(k)] or list(right.results) != packed:
+    """The roles of loops, where columns and sums are even."""
+    panel, loops = plan.tile.columns, _loops_in_panels(op, plan.tile.columns)
+    if loops is None:
         return None
     (rows, depth), (_, columns) = op.operands[0].type.shape, op.operands[2].type.shape
     steps = SUM_STEPS if plan.split is None else SPLIT_STEPS
     is_static = all(op.operands[i].type.has_static_shape for i in range(3))
     if not is_static or columns % panel or depth % steps:
         return None
-    return _Product(op, (m, n, k), (rows, columns, depth), panel, steps)
+    return _Product(op, loops, (rows, columns, depth), panel, steps)
+
+
+def _loops_in_panels(op: ir.Operation, panel: int) -> tuple[int, int, int] | None:
+    """The loops ``(m, n, k)`` of a product ``[m, k] * [n floordiv panel, k, n mod panel]``; None for others."""
+    left, right, out = maps_of(op)
+    kinds = [str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"])]
+    if len(kinds) != 3 or not all(isinstance(e, ir.AffineDimExpr) for m in (left, out) for e in m.results):
+        return None
+    m, n = (e.position for e in out.results) if len(out.results) == 2 else (0, 0)
+    k = next((i for i, kind in enumerate(kinds) if "reduction" in kind), -1)
+    d = ir.AffineExpr.get_dim
+    packed = [ir.AffineExpr.get_floor_div(d(n), panel), d(k), ir.AffineExpr.get_mod(d(n), panel)]
+    if {m, n, k} != {0, 1, 2} or list(left.results) != [d(m), d(k)] or list(right.results) != packed:
+        return None
+    return m, n, k
+
+
+def panel_of(op: ir.Operation) -> int | None:
+    """The columns of a panel, of a product of a matrix and one that is whole panels; None for other products."""
+    right = maps_of(op)[1].results[0] if len(op.operands) == 3 else None
+    if not isinstance(right, ir.AffineFloorDivExpr):
+        return None
+    panel = ir.AffineConstantExpr(ir.AffineFloorDivExpr(right).rhs).value
+    is_whole = op.operands[2].type.has_static_shape and op.operands[2].type.shape[-1] % panel == 0
+    return panel if is_whole and _loops_in_panels(op, panel) is not None else None
 
 
 def _loop_of(expr: ir.AffineExpr, panel: int) -> int | None:

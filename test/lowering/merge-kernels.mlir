@@ -497,3 +497,135 @@ func.func private @copy_2(%x: memref<5x64xf32>, %y: memref<5x64xf32, strided<[96
   memref.copy %x, %y : memref<5x64xf32> to memref<5x64xf32, strided<[96, 1]>>
   return
 }
+
+// -----
+
+#left = affine_map<(d0, d1, d2) -> (d0, d2)>
+#panels = affine_map<(d0, d1, d2) -> (d1 floordiv 32, d2, d1 mod 32)>
+#out = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// Products of something small and whole panels, which say that columns fill them; not those of long sums, nor where a
+// panel is not full.
+// STEPS-LABEL: func.func @step_0(
+// STEPS: call @filters_0(%arg0, %{{.*}}, %{{.*}}) : (memref<16x9xf32>, memref<?x9x32xf32>, memref<16x?xf32>) -> ()
+// STEPS: call @long_0(
+// STEPS: call @cut_0(
+func.func @step_0(%g: memref<16x9xf32>, %w: memref<2x9x32xf32>, %y: memref<16x64xf32>,
+                  %a: memref<16x64xf32>, %b: memref<2x64x32xf32>, %z: memref<16x40xf32>)
+    attributes {relax.entry = {
+    inputs = [], name = "step_0", outputs = [], state = [], step = true, symbol = "relaxir_step_0",
+      symbols = [], updates = [], weights = []}} {
+  call @filters_0(%g, %w, %y) : (memref<16x9xf32>, memref<2x9x32xf32>, memref<16x64xf32>) -> ()
+  call @long_0(%a, %b, %y) : (memref<16x64xf32>, memref<2x64x32xf32>, memref<16x64xf32>) -> ()
+  call @cut_0(%g, %w, %z) : (memref<16x9xf32>, memref<2x9x32xf32>, memref<16x40xf32>) -> ()
+  return
+}
+// STEPS-LABEL: func.func @step_1(
+// STEPS: call @filters_0(
+// STEPS: call @long_1(
+// STEPS: call @cut_1(
+func.func @step_1(%g: memref<16x9xf32>, %w: memref<4x9x32xf32>, %y: memref<16x128xf32>,
+                  %a: memref<16x64xf32>, %b: memref<4x64x32xf32>, %z: memref<16x100xf32>)
+    attributes {relax.entry = {
+    inputs = [], name = "step_1", outputs = [], state = [], step = true, symbol = "relaxir_step_1",
+      symbols = [], updates = [], weights = []}} {
+  call @filters_1(%g, %w, %y) : (memref<16x9xf32>, memref<4x9x32xf32>, memref<16x128xf32>) -> ()
+  call @long_1(%a, %b, %y) : (memref<16x64xf32>, memref<4x64x32xf32>, memref<16x128xf32>) -> ()
+  call @cut_1(%g, %w, %z) : (memref<16x9xf32>, memref<4x9x32xf32>, memref<16x100xf32>) -> ()
+  return
+}
+// STEPS: func.func private @filters_0(%{{.*}}: memref<16x9xf32>, %{{.*}}: memref<?x9x32xf32>,
+// STEPS-SAME: memref<16x?xf32>)
+// STEPS: relax.multiples = array<i64: 32, 1>
+func.func private @filters_0(%g: memref<16x9xf32>, %w: memref<2x9x32xf32>, %y: memref<16x64xf32>)
+    attributes {relax.kernel} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<16x64xf32>)
+  linalg.generic {indexing_maps = [#left, #panels, #out], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
+      ins(%g, %w : memref<16x9xf32>, memref<2x9x32xf32>) outs(%y : memref<16x64xf32>) {
+  ^bb0(%in: f32, %in_0: f32, %out: f32):
+    %0 = arith.mulf %in, %in_0 : f32
+    %1 = arith.addf %out, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+// STEPS-NOT: @filters_1(
+func.func private @filters_1(%g: memref<16x9xf32>, %w: memref<4x9x32xf32>, %y: memref<16x128xf32>)
+    attributes {relax.kernel} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<16x128xf32>)
+  linalg.generic {indexing_maps = [#left, #panels, #out], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
+      ins(%g, %w : memref<16x9xf32>, memref<4x9x32xf32>) outs(%y : memref<16x128xf32>) {
+  ^bb0(%in: f32, %in_0: f32, %out: f32):
+    %0 = arith.mulf %in, %in_0 : f32
+    %1 = arith.addf %out, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+// STEPS: func.func private @long_0(%{{.*}}: memref<16x64xf32>, %{{.*}}: memref<2x64x32xf32>
+// STEPS-NOT: relax.multiples
+func.func private @long_0(%a: memref<16x64xf32>, %b: memref<2x64x32xf32>, %y: memref<16x64xf32>)
+    attributes {relax.kernel} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<16x64xf32>)
+  linalg.generic {indexing_maps = [#left, #panels, #out], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
+      ins(%a, %b : memref<16x64xf32>, memref<2x64x32xf32>) outs(%y : memref<16x64xf32>) {
+  ^bb0(%in: f32, %in_0: f32, %out: f32):
+    %0 = arith.mulf %in, %in_0 : f32
+    %1 = arith.addf %out, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+// STEPS: func.func private @long_1(
+func.func private @long_1(%a: memref<16x64xf32>, %b: memref<4x64x32xf32>, %y: memref<16x128xf32>)
+    attributes {relax.kernel} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<16x128xf32>)
+  linalg.generic {indexing_maps = [#left, #panels, #out], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
+      ins(%a, %b : memref<16x64xf32>, memref<4x64x32xf32>) outs(%y : memref<16x128xf32>) {
+  ^bb0(%in: f32, %in_0: f32, %out: f32):
+    %0 = arith.mulf %in, %in_0 : f32
+    %1 = arith.addf %out, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+// STEPS: func.func private @cut_0(%{{.*}}: memref<16x9xf32>, %{{.*}}: memref<2x9x32xf32>,
+// STEPS-SAME: memref<16x40xf32>)
+// STEPS-NOT: relax.multiples
+func.func private @cut_0(%g: memref<16x9xf32>, %w: memref<2x9x32xf32>, %y: memref<16x40xf32>)
+    attributes {relax.kernel} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<16x40xf32>)
+  linalg.generic {indexing_maps = [#left, #panels, #out], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
+      ins(%g, %w : memref<16x9xf32>, memref<2x9x32xf32>) outs(%y : memref<16x40xf32>) {
+  ^bb0(%in: f32, %in_0: f32, %out: f32):
+    %0 = arith.mulf %in, %in_0 : f32
+    %1 = arith.addf %out, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+// STEPS: func.func private @cut_1(
+func.func private @cut_1(%g: memref<16x9xf32>, %w: memref<4x9x32xf32>, %y: memref<16x100xf32>)
+    attributes {relax.kernel} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<16x100xf32>)
+  linalg.generic {indexing_maps = [#left, #panels, #out], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
+      ins(%g, %w : memref<16x9xf32>, memref<4x9x32xf32>) outs(%y : memref<16x100xf32>) {
+  ^bb0(%in: f32, %in_0: f32, %out: f32):
+    %0 = arith.mulf %in, %in_0 : f32
+    %1 = arith.addf %out, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}

@@ -38,6 +38,7 @@ from ...lowering_pass import LoweringPass
 from ...marks import CONTRACTION, KERNEL, ROWS
 from ...set_target import target_of
 from ...target import Target
+from ..llvm_worker import HOISTED
 from .contraction.kernel import lower_group
 from .nest.generic_loops import Loops
 from .nest.plain_loops import has_template, lower_to_plain_loops
@@ -101,13 +102,24 @@ def _lower_function(function: func.FuncOp, target: Target) -> None:
         lower_to_plain_loops(function)
         return
     emitter = Emitter(block, target.openmp)
-    if lower_windows(found, emitter, target) or lower_winograd(found, emitter, target):
+    if lower_windows(found, emitter, target):
+        return
+    if lower_winograd(found, emitter, target):
+        _mark_hoisted(function)
         return
     if ROWS in function.attributes:
         lower_rows(found, ir.IntegerAttr(function.attributes[ROWS]).value, emitter, target)
         return
+    is_hoisted = any(CONTRACTION in op.attributes for op in found)
     for operation in _lower_contractions(found, emitter, target):
-        _lower_generic(operation, emitter, target)
+        is_hoisted |= _lower_generic(operation, emitter, target)
+    if is_hoisted:
+        _mark_hoisted(function)
+
+
+def _mark_hoisted(function: func.FuncOp) -> None:
+    """Says that nothing can be moved out of loops, nor be shared in them: templates of products and of tiles see to that."""
+    function.attributes["llvm.passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get(HOISTED, function.context)], function.context)
 
 
 def _lower_contractions(found: list[ir.Operation], emitter: Emitter, target: Target) -> list[ir.Operation]:
@@ -121,8 +133,8 @@ def _lower_contractions(found: list[ir.Operation], emitter: Emitter, target: Tar
     return [op for i, op in enumerate(found) if i not in gone]
 
 
-def _lower_generic(operation: ir.Operation, emitter: Emitter, target: Target) -> None:
-    """Replaces a linalg.generic on buffers by loops.
+def _lower_generic(operation: ir.Operation, emitter: Emitter, target: Target) -> bool:
+    """Replaces a linalg.generic on buffers by loops; whether these turn tiles round, in registers.
 
     Raises:
         RelaxError: it cannot be handled; the function is then left half lowered.
@@ -134,3 +146,4 @@ def _lower_generic(operation: ir.Operation, emitter: Emitter, target: Target) ->
         kind = StreamedLoops if plan.streamed else Loops if plan.tile is None else TiledLoops
         kind(nest, plan, emitter, memory).build()
     operation.erase()
+    return kind is TiledLoops

@@ -194,10 +194,14 @@ def test_quantized_filters():
 
 
 def test_the_loops_over_reductions_hold_no_division():
-    """Rows are found once per tile: what divides a row number is outside of what sums."""
+    """Rows are found once per tile: what divides a row number is outside of what sums.
+
+    By a constant that is a multiplication by a large one; those by strides, which are small, may be there.
+    """
     case, target = Convolution(2, 5, 7, 6, 32), Target.parse("cpu:x86-64-v3")
     compiled = contraction(case.maps(), "pprrr", case.types(), target=target)
     text = assembly(llvm_ir(compiled.module.operation), target)
     sums = [block for block in re.split(r"^\.L\w+:|^\tj\w+", text, flags=re.MULTILINE) if "vfmadd" in block]
     assert sums
-    assert not [line for block in sums for line in block.splitlines() if re.search(r"div|i?mul[lq]|mulx", line)]
+    lines = [re.sub(r"imulq\t\$\d{1,5},", "strides", line) for block in sums for line in block.splitlines()]
+    assert not [line for line in lines if re.search(r"div|i?mul[lq]|mulx", line)]
