@@ -65,12 +65,13 @@ def require_held(value: float, dtype: ir.Type, what: str = "value") -> None:
     """Refuses a number that an integer dtype cannot hold exactly; floats hold any, rounded."""
     if not isinstance(dtype, ir.IntegerType):
         return
-    low, high = _integer_range(dtype)
+    low, high = integer_range(dtype)
     if not (low <= value <= high and value == int(value)):
         raise RelaxError(f"expected a {what} that {dtype} can hold, got {value}")
 
 
-def _integer_range(dtype: ir.IntegerType) -> tuple[int, int]:
+def integer_range(dtype: ir.IntegerType) -> tuple[int, int]:
+    """The smallest and the largest integer of a dtype; a truth value is 0 or 1."""
     if dtype.width == 1 or dtype.is_unsigned:
         return 0, 2**dtype.width - 1
     return -(2 ** (dtype.width - 1)), 2 ** (dtype.width - 1) - 1

@@ -24,8 +24,8 @@ The cost rule, in bytes that ops read and write, and in operations per element:
 - an elementwise op is taken into its only reader: its result is neither written nor read (upstream's rule);
 - one that several read is repeated in each when then fewer bytes are read than are now read by it, written, and read by them,
   and when it costs at most ``_CHEAP`` operations; none, when it reads a contraction's result, which it can be the epilogue of.
-  All readers have to take it: as long as one needs it in memory, the others may read it there. Elements that are neighbours
-  must be so where they come from;
+  More than two readers count as any number of them. All readers have to take it: as long as one needs it in memory, the
+  others may read it there. Elements that are neighbours must be so where they come from;
 - a concatenation goes when one elementwise op reads it that does not widen it (a contraction takes that in), and its parts are
   at least ``_LONG`` elements where they are divided along the last dimension;
 - a contraction takes what widens its weight (:mod:`.weight_prologue`), and the elementwise op that is the only reader of its
@@ -47,7 +47,7 @@ from ..lowering_pass import LoweringPass
 from ..marks import KERNEL
 from .linalg_queries import captures_tensors, destinations, generics_in, index_maps, is_empty, is_parallel, owner_name
 
-__all__ = ["RepeatProducers", "prepare_fusion"]
+__all__ = ["FEW_READERS", "RepeatProducers", "prepare_fusion"]
 
 # Operations that cost less than a store and a load of an element, and how many of them are computed again.
 _LIGHT = (
@@ -61,8 +61,9 @@ _LIGHT = (
     "arith.constant",
 )
 _CHEAP = 6
-# Of an op that more read than this, copies would take longer to compile than they save.
-MOST_READERS = 8
+#: Of more readers than these, an op is repeated if it pays for any number of them: so what all layers read is lowered in one
+#: way, however many layers there are (:mod:`..layers`).
+FEW_READERS = 2
 # So many elements are a vector of any processor.
 _LONG = 16
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -100,14 +101,17 @@ def _is_repeated(op: ir.Operation) -> bool:
     if not _is_elementwise(op):
         return False
     uses = list(op.results[0].uses)
-    if len(uses) > MOST_READERS or len({use.owner for use in uses}) < 2 or not all(_takes(u.owner.operation, op) for u in uses):
+    readers = {use.owner.operation for use in uses}
+    if len(readers) < 2 or not all(_takes(reader, op) for reader in readers):
         return False
     inputs = [v for v in list(op.operands)[:-1] if isinstance(v.type, ir.RankedTensorType)]
-    weight, once = _weight(op), all(_reads_once(use.owner.operation, op) for use in uses)
+    weight, once = _weight(op), all(_reads_once(reader, op) for reader in readers)
     if weight and (weight > _CHEAP or any(map(_contracted, inputs)) or not once):
         return False
     read, written = sum(map(_bytes, dict.fromkeys(inputs))), _bytes(op.results[0])
-    shares = sum(_share(reader, op) for reader in {use.owner.operation for use in uses})
+    if len(readers) > FEW_READERS:
+        return read <= written and _keeps_neighbours(op)
+    shares = sum(_share(reader, op) for reader in readers)
     return read * shares < read + written + written * shares and _keeps_neighbours(op)
 
 

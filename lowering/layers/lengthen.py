@@ -34,7 +34,7 @@ from .shorten import Shortened
 __all__ = ["lengthen"]
 
 # Layers that have to be alike in front of those removed, and behind them.
-_BESIDE = 2
+_BESIDE = 1
 
 
 def lengthen(function: func.FuncOp, shortened: Shortened) -> bool:

@@ -10,11 +10,16 @@ from .shorten import Shortened, shorten
 
 __all__ = ["lower_layers"]
 
+# Layers that stay behind those taken out: the last one alone, and where that has become another than the others, as all that
+# is behind them is part of its kernels, these.
+_BEHIND = (1, 3)
+
 
 def lower_layers(module: ir.Operation, pipeline: str) -> None:
     """Runs passes in place, from relax to calls of kernels, on fewer layers, and puts the others into what they made.
 
-    Where layers have become anything but alike, the passes run again, on all of them: the result is that of the passes alone.
+    Where layers have become anything but alike, the passes run again, on more of them, and then on all: the result is that of
+    the passes alone.
 
     Args:
         module: on relax, with entries.
@@ -23,16 +28,20 @@ def lower_layers(module: ir.Operation, pipeline: str) -> None:
     Raises:
         RelaxError: as :func:`.lower.lower`.
     """
-    whole = module.clone(ip=False).operation if any(_may_repeat(f) for f in functions(module)) else None
-    with module.context, ir.Location.unknown():
-        shortened = {} if whole is None else _shortened(module)
-    lower(module, pipeline)
-    if whole is None or not shortened:
+    if not any(_may_repeat(f) for f in functions(module)):
+        lower(module, pipeline)
         return
-    with module.context, ir.Location.unknown():
-        if all([lengthen(find_function(module, name), made) for name, made in shortened.items()]):
-            return
-        _replace(module, whole)
+    whole = module.clone(ip=False).operation
+    for behind in _BEHIND:
+        with module.context, ir.Location.unknown():
+            shortened = _shortened(module, behind)
+        if not shortened:
+            break
+        lower(module, pipeline)
+        with module.context, ir.Location.unknown():
+            if all([lengthen(find_function(module, name), made) for name, made in shortened.items()]):
+                return
+            _replace(module, whole.clone(ip=False).operation)
     lower(module, pipeline)
 
 
@@ -40,8 +49,8 @@ def _may_repeat(function: func.FuncOp) -> bool:
     return not is_private(function) and len(function.regions[0].blocks) == 1
 
 
-def _shortened(module: ir.Operation) -> dict[str, Shortened]:
-    found = ((name_of(f), shorten(f)) for f in functions(module) if _may_repeat(f))
+def _shortened(module: ir.Operation, behind: int) -> dict[str, Shortened]:
+    found = ((name_of(f), shorten(f, behind)) for f in functions(module) if _may_repeat(f))
     return {name: made for name, made in found if made is not None}
 
 

@@ -21,19 +21,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialect.analysis.index_range import reads_inside
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of
 from ...dialect.op import EffectOp
-from ..fusion.repeat_producers import MOST_READERS
+from ..fusion.repeat_producers import FEW_READERS
 from .layer_arguments import LayerArguments, chains_of
 from .repetition import ARGUMENT, LayerReads, Repetition, find_repetition
 
 __all__ = ["Shortened", "shorten"]
 
-# How many stay: what all layers read has more readers then than an operation that is repeated for each of them.
-_KEPT = MOST_READERS + 1
+# How many stay in front: the first ones share kernels with what is in front of them. With one behind these are more than
+# readers that are told apart by their number, so that what all layers read is lowered as if all of them were there.
+_FRONT = max(3, FEW_READERS)
 # So many have to go: of fewer, lowering takes less time than looking for them.
-_LEAST = 6
+_LEAST = 2
 
 
 @dataclass(frozen=True)
@@ -60,20 +62,24 @@ class Shortened:
     first_removed: int
 
 
-def shorten(function: func.FuncOp) -> Shortened | None:
-    """Takes layers out, in place, in time linear in operations; None, and nothing changed, where there are few."""
+def shorten(function: func.FuncOp, behind: int) -> Shortened | None:
+    """Takes layers out, in place, in time linear in operations; None, and nothing changed, where there are few.
+
+    Args:
+        behind: how many stay behind those taken out.
+    """
     block = body_of(function)
-    if block is None or len(function.regions[0].blocks) > 1 or len(block.operations) < (_KEPT + _LEAST) * 2:
+    if block is None or len(function.regions[0].blocks) > 1 or len(block.operations) < (_FRONT + behind + _LEAST) * 2:
         return None
     reads = LayerReads.of(block)
-    found = find_repetition(reads, lambda one, other: True, _KEPT + _LEAST)
+    found = find_repetition(reads, lambda one, other: True, _FRONT + behind + _LEAST)
     chains = None if found is None else chains_of(function, reads, found)
     if found is None or not chains:
         return None
     begin = _begin(reads, found)
     if begin is None:
         return None
-    removed = (found.last - begin) // found.period - (_KEPT - _KEPT // 2)
+    removed = (found.last - begin) // found.period - behind
     end = begin + removed * found.period
     gone = {a for n in range(begin, end) for m, a in reads.reads[n] if m == ARGUMENT} & {a for chain in chains for a in chain}
     arguments = LayerArguments.of(chains, gone, removed)
@@ -95,7 +101,7 @@ def _begin(reads: LayerReads, found: Repetition) -> int | None:
                 first_read.setdefault(argument, number)
                 last_read[argument] = number
     spans = [(first_read[a], last_read[a]) for a in first_read if last_read[a] - first_read[a] < 2 * found.period]
-    start = found.first + _KEPT // 2 * found.period
+    start = found.first + _FRONT * found.period
     for begin in range(start, start + found.period):
         if not any(first < begin <= last for first, last in spans):
             return begin
@@ -109,7 +115,8 @@ def _tell_apart(reads: LayerReads, found: Repetition, begin: int) -> bool:
     """
     for number in range(begin - found.period, begin):
         op, other = reads.ops[number], reads.ops[number + found.period]
-        if not isinstance(op.opview, EffectOp) or not op.opview.may_fail or op.location == other.location:
+        may_fail = isinstance(op.opview, EffectOp) and op.opview.may_fail and not reads_inside(op.opview)
+        if not may_fail or op.location == other.location:
             continue
         if not set(reads.reads[number]) & set(reads.reads[number + found.period]):
             return True

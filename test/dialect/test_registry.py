@@ -26,6 +26,7 @@ OPERATIONS: list[type[EffectOp]] = list(Relax.operations)
 #: Where more than two ops are named in one table outside of the four places, and why a new op need not be added: what an op
 #: *is* its class declares, these say what one pass does with the ops that it is about.
 TABLES = {
+    "analysis/index_range.py": "ops that positions are made, moved and put together with: of others nothing is known",
     "analysis/integer_bits.py": "ops that integers are put together with: of others nothing is known but the width",
     "transforms/cleanup/canonical_patterns.py": "rewrites, each of one op",
     "transforms/devices/uses.py": "ops that are about devices, or callbacks",

@@ -184,10 +184,19 @@ def test_what_can_be_an_epilogue_is_not_repeated() -> None:
     assert kernels(module(make)) == 4  # packing, the product with its scale, two readers
 
 
-def test_it_takes_part_in_no_more_than_so_many_copies() -> None:
+def test_of_many_readers_it_does_not_count_how_many() -> None:
+    """So layers that share it are lowered in one way, however many of them there are."""
+
     def turned(b: rx.Builder, x: Value) -> Value:
         return b.permute_dims(x, axes=[1, 0, 2])
 
-    limit = repeat_producers.MOST_READERS
-    assert kernels(reads(limit, turned, (3, 5, 17))) == limit
-    assert kernels(reads(limit + 1, turned, (3, 5, 17))) == limit + 2
+    def squared(b: rx.Builder, x: Value) -> Value:
+        """Two values are read for one that is written."""
+        return b.multiply(x, b.input("y", (3, 5, 17)))
+
+    few = repeat_producers.FEW_READERS
+    for count in (few, few + 1, 20):
+        assert kernels(reads(count, turned, (3, 5, 17))) == count
+    assert kernels(reads(few, squared, (3, 5, 17))) == few
+    assert kernels(reads(few + 1, squared, (3, 5, 17))) == few + 2
+    assert kernels(reads(20, squared, (3, 5, 17))) == 21

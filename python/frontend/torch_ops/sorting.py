@@ -120,7 +120,7 @@ def _histc(op: TorchOp) -> ir.Value:
     inside = emit(ops.LogicalAnd, emit(ops.GreaterEqual, flat, low), emit(ops.LessEqual, flat, high))
     place = emit(ops.Multiply, emit(ops.Divide, emit(ops.Subtract, flat, low), width), full(bins, op.dtype))
     place = cast(emit(ops.Where, inside, place, full(0, op.dtype)), integer())
-    place = emit(ops.Minimum, place, full(bins - 1, integer()))
+    place = emit(ops.Clip, place, min=0, max=bins - 1)
     start = full(0, op.dtype, (bins,))
     return emit(ops.ScatterElements, start, place, cast(inside, op.dtype), axis=0, reduction="add")
 

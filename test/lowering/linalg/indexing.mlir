@@ -23,6 +23,21 @@ func.func @take(%x: tensor<100x64xf32>, %i: tensor<?xi64, {sym = ["n"]}>) -> ten
 
 // -----
 
+// Positions in an order are those of rows, as many as there are: nothing is looked at when the code runs.
+func.func @take_ordered(%x: tensor<?x64xf32, {sym = ["n"]}>, %k: tensor<?xf32, {sym = ["n"]}>)
+    -> tensor<?x64xf32, {sym = ["n"]}> {
+  %0 = "relax.argsort"(%k) {axis = 0 : i64} : (tensor<?xf32, {sym = ["n"]}>) -> tensor<?xi64, {sym = ["n"]}>
+  %1 = "relax.take"(%x, %0) {axis = 0 : i64} : (tensor<?x64xf32, {sym = ["n"]}>, tensor<?xi64, {sym = ["n"]}>)
+      -> tensor<?x64xf32, {sym = ["n"]}>
+  return %1 : tensor<?x64xf32, {sym = ["n"]}>
+}
+
+// CHECK-LABEL: func.func @take_ordered(
+// CHECK-NOT: relax_check
+// CHECK: tensor.extract %arg0
+
+// -----
+
 // A slice with constant bounds is an index map.
 func.func @constant_slice(%x: tensor<?x10xf32, {sym = ["n"]}>) -> tensor<?x3xf32, {sym = ["n"]}> {
   %0 = "relax.strided_slice"(%x) {axes = array<i64: 1>, begin = [2], end = [8], strides = array<i64: 2>}
