@@ -17,7 +17,7 @@ after::
     %34 = call @kernel_3(%33, %w28, %e)
 
 That is what lowering all of them would have given: it works on neighbours, and those of each layer are alike. Where what is
-there does not repeat itself from two layers in front of those removed to two behind, nothing is put there.
+there does not repeat itself from a layer in front of those removed to one behind, nothing is put there.
 """
 
 from __future__ import annotations
