@@ -137,7 +137,9 @@ class JoinedExperts(DerivedSource):
         shape = tuple(sum(e - b for b, e in ranges[i]) if i in ranges else d for i, d in enumerate(spec.shape))
         fits = place is not None and place.dtype == spec.dtype and place.shape == shape
         array = place if place is not None and fits else aligned_empty(spec.dtype, shape)
-        for part, within, expert, rows in self._pieces(weight, spec.shape, ranges):
+        pieces = list(self._pieces(weight, spec.shape, ranges))
+        self._touch(name, (part for part, *_ in pieces))
+        for part, within, expert, rows in pieces:
             target = array[expert, rows]
             got = self._stored.read_part(part, within, target) if within else self._stored.read(part, target)
             if got.ctypes.data != target.ctypes.data:

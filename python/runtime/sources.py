@@ -155,7 +155,7 @@ class StoredSource:
     def beside(self, name: str, ranges: Mapping[int, Ranges] | None = None) -> int:
         """Memory that a tensor, or a part of it, takes beside its array while it is read: what it is decoded from."""
         tensors = self._tensors
-        return cast("DecodingSource", tensors).beside(name, ranges) if hasattr(type(tensors), "serving") else 0
+        return cast("DecodingSource", tensors).beside(name, ranges) if hasattr(type(tensors), "beside") else 0
 
     @property
     def ahead_bytes(self) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import functools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -14,12 +15,12 @@ import torch
 import transformers
 from transformers import PreTrainedModel
 from transformers.conversion_mapping import get_model_conversion_mapping
-from transformers.core_model_loading import WeightConverter, dot_natural_key, rename_source_key
+from transformers.core_model_loading import Concatenate, MergeModulelist, WeightConverter, dot_natural_key, rename_source_key
 
 from ..dialect.errors import RelaxError
 from ..weights.arrays import Array, ArraySpec, to_numpy
 from ..weights.formats.encoded import EncodedSource
-from ..weights.source import DecodingSource, DerivedSource, TensorSource
+from ..weights.source import DecodingSource, DerivedSource, Ranges, TensorSource, ranges_of, read_part, reads_parts
 
 __all__ = ["FolderWeights", "file_names"]
 
@@ -39,6 +40,16 @@ class _Found:
     converter: WeightConverter | None
     keys: list[str] = field(default_factory=list)
     patterns: list[str] = field(default_factory=list)
+
+    def matrices(self, count: int) -> list[list[int]]:
+        """The places of the keys of each of ``count`` matrices that lie one behind the other; none where it is not made so."""
+        operations: list[Any] = [] if self.converter is None else self.converter.operations
+        joins = [o.dim for o in operations if isinstance(o, MergeModulelist | Concatenate)]
+        stacks = bool(operations) and isinstance(operations[0], MergeModulelist) and len(joins) == len(operations)
+        if not stacks or joins[0] != 0 or 0 in joins[1:]:
+            return []
+        groups = [[i for i, p in enumerate(self.patterns) if p == pattern] for pattern in dict.fromkeys(self.patterns)]
+        return list(map(list, zip(*groups, strict=True))) if {len(g) for g in groups} == {count} else []
 
 
 class FolderWeights(DerivedSource):
@@ -63,6 +74,7 @@ class FolderWeights(DerivedSource):
         own = frozenset[str](getattr(stored, "all_names", ()))  # of encoded weights, which are in found, the files' tensors
         self._buffers = {prefix + n: b for n, b in model.named_buffers() if b.device.type != "meta"}
         self._found: dict[str, _Found] = {}
+        self._stacks: dict[str, list[list[int]]] = {}
         self._targets: dict[str, str] = {}
         made = list[str]()
         for name in expected:
@@ -121,7 +133,49 @@ class FolderWeights(DerivedSource):
             return self._buffer(name)
         if found.converter is None:
             return self._stored.get(found.keys[0])
-        return self._converted(name, found, found.converter)
+        return self._converted(name, found, range(len(found.keys)))
+
+    def read_part(self, name: str, ranges: Mapping[int, Ranges], place: Array | None = None) -> Array:
+        """What is in ranges along some axes, as :meth:`relaxir.weights.source.RangedSource.read_part`."""
+        found = self._found.get(name)
+        if found is None:
+            return ranges_of(self._buffer(name), ranges)
+        if found.converter is None:
+            return read_part(self._stored, found.keys[0], ranges, place)
+        matrices, chosen = self._matrices(name), [i for begin, end in ranges.get(0, ()) for i in range(begin, end)]
+        if not matrices or not chosen:
+            return ranges_of(self.get(name), ranges)
+        places = [matrices[i][group] for group in range(len(matrices[0])) for i in chosen]
+        made = self._converted(name, found, places, len(chosen))
+        return ranges_of(made, {axis: r for axis, r in ranges.items() if axis})
+
+    def reads_parts(self, name: str) -> bool:
+        """Whether a part of a tensor takes no more memory than its bytes, and what :meth:`beside` says."""
+        found = self._found.get(name)
+        if found is None or found.converter is not None:
+            return found is not None and bool(self._matrices(name))
+        return reads_parts(self._stored, found.keys[0])
+
+    def beside(self, name: str, ranges: Mapping[int, Ranges] | None = None) -> int:
+        """Memory beside the array: of what transformers joins, the tensors, and once more where matrices are joined, too."""
+        found = self._found.get(name)
+        if found is None:
+            return 0
+        if found.converter is None:
+            beside = getattr(self._stored, "beside", None)
+            return 0 if beside is None else beside(found.keys[0], ranges)
+        wanted, operations = self._expected[name], len(found.converter.operations)
+        whole = prod(wanted.shape) * wanted.dtype.itemsize
+        if ranges and 0 in ranges and self._matrices(name):
+            whole = whole // wanted.shape[0] * sum(end - begin for begin, end in ranges[0])
+        return whole * operations
+
+    def _matrices(self, name: str) -> list[list[int]]:
+        """The places of the keys of each matrix of a tensor that transformers stacks; none of another."""
+        if name not in self._stacks:
+            shape = self._expected[name].shape
+            self._stacks[name] = self._found[name].matrices(shape[0]) if shape else []
+        return self._stacks[name]
 
     def _buffer(self, name: str) -> Array:
         buffer = self._buffers.get(name)
@@ -129,10 +183,19 @@ class FolderWeights(DerivedSource):
             raise RelaxError(f"'{self.path}': expected a weight of the model, got {name!r}")
         return np.array(to_numpy(buffer.detach(), f"buffer '{name}'"), order="C")
 
-    def _converted(self, name: str, found: _Found, converter: WeightConverter) -> Array:
-        """What transformers makes of several tensors, in the dtype that is wanted: NumPy's bf16 is none of torch's."""
-        wanted, one = self._expected[name], copy.deepcopy(converter)
-        for key, pattern in zip(found.keys, found.patterns, strict=True):
+    def _converted(self, name: str, found: _Found, places: Sequence[int], count: int | None = None) -> Array:
+        """What transformers makes of several tensors, in the dtype that is wanted: NumPy's bf16 is none of torch's.
+
+        Args:
+            name: of the weight.
+            found: what it is made of.
+            places: which of these.
+            count: how many matrices that are; None for all.
+        """
+        wanted, one = self._expected[name], copy.deepcopy(found.converter)
+        assert one is not None
+        self._touch(name, (found.keys[i] for i in places))
+        for key, pattern in ((found.keys[i], found.patterns[i]) for i in places):
             tensor = torch.from_numpy(np.array(self._stored.get(key), wanted.dtype, order="C"))
             one.add_tensor(found.target, key, pattern, tensor)  # pyright: ignore[reportArgumentType]: tensors are taken, too
         try:
@@ -143,8 +206,9 @@ class FolderWeights(DerivedSource):
                 f"'{self.path}': weight '{name}': expected tensors that transformers joins, got {reason}"
             ) from error
         array = np.asarray((made[0] if isinstance(made, list) else made).numpy(), order="C")
-        if array.shape != wanted.shape:
-            raise RelaxError(f"'{self.path}': weight '{name}': expected {wanted}, got {ArraySpec.of(array)}")
+        expected = wanted if count is None else ArraySpec(wanted.dtype, (count, *wanted.shape[1:]))
+        if array.shape != expected.shape:
+            raise RelaxError(f"'{self.path}': weight '{name}': expected {expected}, got {ArraySpec.of(array)}")
         return array
 
     def _parts(self, name: str) -> list[str]:

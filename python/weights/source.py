@@ -115,10 +115,15 @@ class DerivedSource:
     def __init__(self, stored: Any):
         """Takes the other source."""
         self._stored = stored
+        self._touched: dict[str, dict[str, None]] = {}
 
     def _parts(self, name: str) -> Iterable[str]:
         """The other source's tensors that one is made of."""
         raise NotImplementedError(name)
+
+    def _touch(self, name: str, parts: Iterable[str]) -> None:
+        """Says which of these are read, where a part of a tensor is: the others are none that :meth:`release` lets go of."""
+        self._touched.setdefault(name, {}).update(dict.fromkeys(parts))
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -141,8 +146,8 @@ class DerivedSource:
             self._stored.prefetch(part)
 
     def release(self, name: str) -> None:
-        """Lets go of what a tensor was made of."""
-        for part in self._parts(name):
+        """Lets go of what a tensor, or the parts of it that were read, was made of."""
+        for part in self._touched.pop(name, None) or self._parts(name):
             self._stored.release(part)
 
     def check_unchanged(self, names: Iterable[str] | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import transformers
 from relaxir import RelaxError
 from relaxir.tools import cli
 from relaxir.transformers.cache_name import CACHE
+from relaxir.weights import Checkpoint
 from support import models
 from support.hf_folders import SMALL, RoundedCache, loaded, saved
 
@@ -130,6 +132,32 @@ def test_a_mixture_of_experts(tmp_path: Path) -> None:
     assert_same_tokens(compiled, model)
     assert "model.model.layers.0.mlp.experts.gate_up_proj" in compiled.executable().manifest.raw_weights
     assert "scf.if" in compiled.executable().module_text  # an expert that no token chose is not read
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_each_matrix_of_an_expert_is_read_once(jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And let go of once: not all of a layer for each of them, of which there may be hundreds."""
+    size = GROUPED | {"num_local_experts": 4, "num_experts_per_tok": 1, "num_hidden_layers": 2}
+    model = saved("MixtralForCausalLM", "mixtral", size, tmp_path)
+    read, released = Counter[str](), Counter[str]()
+    get, release = Checkpoint.get, Checkpoint.release
+
+    def counting_get(source: Checkpoint, name: str) -> Any:
+        read[name] += 1
+        return get(source, name)
+
+    def counting_release(source: Checkpoint, name: str) -> None:
+        released[name] += 1
+        release(source, name)
+
+    monkeypatch.setattr(Checkpoint, "get", counting_get)
+    monkeypatch.setattr(Checkpoint, "release", counting_release)
+    compiled = loaded(tmp_path, jobs=jobs)
+    assert_same_tokens(compiled, model)
+    for counted in (read, released):
+        experts = {name: count for name, count in counted.items() if ".experts." in name}
+        assert len(experts) == 2 * 4 * 3
+        assert set(experts.values()) == {1}
 
 
 def test_experts_of_four_bits(tmp_path: Path) -> None:
