@@ -230,7 +230,8 @@ class _Planner:
             return 1
         is_wide = is_dot or any(size > LINE for size in self._step_bytes())
         rows = 1 if shape.rows is None else max(1, shape.rows)
-        sums = tuning.wide_sums if is_wide else tuning.accumulators
+        narrow_sums = tuning.integer_sums if self.sums == "integers" else tuning.accumulators
+        sums = tuning.wide_sums if is_wide else narrow_sums
         if self.sums == "integers" and rows > 1:
             sums = max(sums, tuning.wide_sums)
         several = self._sums_at_once(sums // rows) // tile.vectors

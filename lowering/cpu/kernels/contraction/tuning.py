@@ -5,7 +5,7 @@ Each constant says what was measured, on which processor, and the time with it o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ....target import Target
 
@@ -21,6 +21,7 @@ class Tuning:
 
     Attributes:
         accumulators: sums in flight, which hide the latency of a fused multiply-add: of 4 cycles, two begin in each.
+        integer_sums: the same of several panels of integers, where a step of k is at most a line of each; 0: there is one.
         many_registers: with so many vector registers, eight sums, eight words and their masks fit. Two rows of four bits, Zen
             4: 1.17 times as much is read a second, one row: 1.07.
         wide_sums: the same of several panels where a step of k is more than a line of each, of dot products of bf16, and of
@@ -104,6 +105,7 @@ class Tuning:
     """
 
     accumulators: int = 8
+    integer_sums: int = 8
     wide_sums: int = 0
     many_registers: int = 32
     unroll: int = 4
@@ -157,14 +159,15 @@ class Tuning:
     work: int = 4
 
 
-# Zen 5, one thread, a Llama (2048 x 4) that decodes, int4 as three rows of bytes: 0.81 of the time of 2 KiB, with 4 KiB 0.87;
-# int8 takes 0.97 and 0.94.
-_AVX512 = Tuning(integer_fetch_bytes=6144)
+# Zen 5, one thread, a Llama (2048 x 4) that decodes. Fetches of 6 KiB ahead: int4 as three rows of bytes 0.81 of the time of
+# 2 KiB, with 4 KiB 0.87. One panel and fetches from one row on: int4 of rows as bytes 0.78 of the time of four panels without
+# fetches, which run into the panel beside; int8 0.96.
+_AVX512 = Tuning(integer_sums=0, integer_fetch_rows=1, integer_fetch_bytes=6144)
 # They do not read far enough ahead themselves. Emerald Rapids, one thread, a Llama (2048 x 4) that decodes: with several
 # panels, f32 0.78 of the time, bf16 0.90, int4 as three rows of bytes 0.88; with fetches from one row on, bf16 0.71, int8 of
 # rows as bytes 0.93, int4 0.94, int8 of rows in f32 0.94, int4 0.89. 2 and 4 rows of 2048 x 5632 f32, with both: 0.70 and 0.61.
-_AMX = replace(
-    _AVX512, wide_sums=16, fetch_busy=2, dot_fetch_rows=1, dot_fetch_bytes=8192, integer_fetch_rows=1, integer_fetch_bytes=4096
+_AMX = Tuning(
+    wide_sums=16, fetch_busy=2, dot_fetch_rows=1, dot_fetch_bytes=8192, integer_fetch_rows=1, integer_fetch_bytes=4096
 )
 
 #: By :attr:`Target.instruction_set`, and of processors with tile registers. The measurements above are of AVX2 and AVX-512; SSE
