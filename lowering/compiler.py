@@ -41,12 +41,14 @@ class Compiler(ABC):
         kernels: has kernels that were compiled before, and keeps new ones; None where nothing is kept.
         as_one_text: whether somebody listens to what code is made of, which then is built as a whole.
         groups_rows: whether kernels multiply rows in groups with the matrix of each (``relax.grouped_matmul``); else these are
-            products of all rows, which code branches around where a mask keeps nothing of them.
+            products of all rows.
+        branches: whether code branches around products of which a mask keeps nothing, for which a GPU's host would wait.
     """
 
     kernels: KernelStore | None = None
     as_one_text = False
     groups_rows = False
+    branches = True
 
     @abstractmethod
     def __init__(self, target: str, here: Mapping[str, Any]):
@@ -73,7 +75,7 @@ class Compiler(ABC):
 
     def relax_pipeline(self, weights: str | None, activations: str | None, convolutions: str | None = None) -> str:
         """What happens to a module before it is lowered; the arguments are those of ``relaxir.compile``."""
-        return default_pipeline(weights, activations, convolutions, branches=not self.groups_rows)
+        return default_pipeline(weights, activations, convolutions, groups=self.groups_rows, branches=self.branches)
 
     @abstractmethod
     def pipeline(self, checked: bool) -> str:

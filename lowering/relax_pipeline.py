@@ -35,20 +35,25 @@ CONVOLUTIONS = {None: "relax-winograd-convolutions{gainful=true},", "direct": ""
 
 
 def default_pipeline(
-    weights: str | None = None, activations: str | None = None, convolutions: str | None = None, *, branches: bool = True
+    weights: str | None = None,
+    activations: str | None = None,
+    convolutions: str | None = None,
+    *,
+    groups: bool = True,
+    branches: bool = True,
 ) -> str:
     """What happens to a module before it is lowered, as a pipeline; the first options are those of ``relaxir.compile``.
 
     Args:
-        branches: whether products are skipped where a mask keeps nothing of them, for which on a GPU the host would wait, and
-            rows in groups multiplied as one product; kernels for GPUs multiply each with the matrix of its group.
+        groups: whether kernels multiply rows in groups each with the matrix of its group; else they are one product of all.
+        branches: whether products are skipped where a mask keeps nothing of them, for which on a GPU the host would wait.
     """
     floats = "false" if activations is None else "true"
     skip = "relax-skip-masked-products," if branches else ""
-    groups = "relax-expand-grouped-matmul," if branches else ""
+    expand = "" if groups else "relax-expand-grouped-matmul,"
     windows = CONVOLUTIONS[convolutions]
     return _PIPELINE.format(
-        groups=groups, checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip, convolutions=windows
+        groups=expand, checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip, convolutions=windows
     )
 
 

@@ -86,6 +86,10 @@ class Memory(Buffers):
             return owner.operands[sum(kind.is_dynamic_dim(i) for i in range(position))]
         return self.emitter.op("memref.dim", [value, self.emitter.number(position)], self.emitter.index)
 
+    def bind(self, symbol: Symbol, value: ir.Value) -> None:
+        """Says what a size is that no memref has."""
+        self._symbols[symbol] = value
+
     def prepare(self, sizes: Iterable[Size]) -> None:
         """Computes sizes here once; code built later in nested loops uses the results."""
         for size in sizes:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from ....kernels.emit.epilogue import Epilogue
 from ....kernels.emit.memory import Point
 from ....kernels.structure.combiners import element_bits
+from ....kernels.structure.row_groups import FIRST_ROW, GroupedContraction
 from .tuning import LINE
 
-__all__ = ["FetchedEpilogue"]
+__all__ = ["FetchedEpilogue", "GroupedEpilogue"]
 
 
 class FetchedEpilogue(Epilogue):
@@ -31,3 +32,15 @@ class FetchedEpilogue(Epilogue):
             vectors_per_line = max(1, LINE // (inner.lanes.width * size))
             for point in (p for i, p in enumerate(points) if i % vectors % vectors_per_line == 0):
                 self.emitter.prefetch(operand.buffer.flat, self.memory.index(operand.offset, self.inside(point)))
+
+
+class GroupedEpilogue(FetchedEpilogue):
+    """The same of rows in groups, which the loops of the epilogue number through."""
+
+    def inside(self, point: Point) -> Point:
+        """As :meth:`Epilogue.inside`."""
+        assert isinstance(self.contraction, GroupedContraction)
+        m = self.contraction.m
+        if m is not None:
+            point = point.at(m, self.emitter.add(point.variables[FIRST_ROW], point.variables[m]))
+        return super().inside(point)

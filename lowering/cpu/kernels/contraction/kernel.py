@@ -31,14 +31,15 @@ from ....integer_product import IntegerProduct
 from ....kernels.emit.emitter import Emitter, LoopWork
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Memory, Point
-from ....kernels.structure.match import Contraction, MatchedGroup, match_contraction
+from ....kernels.structure.match import Contraction, MatchedGroup
 from ....kernels.structure.nest import Nest, read_nest
+from ....kernels.structure.row_groups import ROWS_OF_GROUP, GroupedContraction, match_one_group
 from ....target import Target
 from .blocks import BlockLoops
 from .byte_sums import ByteSums
 from .contraction_plan import COLUMNS, PARTS, ROWS, ContractionPlan, batch_loop, shared_loop
 from .dot_sums import DotSums
-from .epilogue import FetchedEpilogue
+from .epilogue import FetchedEpilogue, GroupedEpilogue
 from .fma_sums import FmaSums
 from .folded_sums import FoldedSums
 from .group_loads import GroupLoads
@@ -49,6 +50,7 @@ from .microkernel import Microkernel, Sums
 from .operand_loads import OperandLoads
 from .parts import PartLoops
 from .plan_contractions import checked_plan
+from .row_group_loops import RowGroupLoops
 from .shape import factors_of_tiles, group_invariant_of, multiples_of
 from .split_blocks import SplitBlockLoops
 from .staging import Stager
@@ -69,7 +71,7 @@ def lower_group(group: MatchedGroup, emitter: Emitter, target: Target) -> bool:
     at = group.epilogue or group.contraction
     with emitter.before(at):
         memory = Memory(emitter)
-        contraction = match_contraction(group.contraction, memory)
+        contraction = match_one_group(group.contraction, memory)
         if contraction is None:
             return False
         epilogue = None if group.epilogue is None else read_nest(group.epilogue, memory)
@@ -109,17 +111,23 @@ class ContractionKernel:
         self.groups = None if invariant is None else GroupLoads(self.loads, invariant)
         self.sums = self._sums(self.groups)
         self.stager = None if plan.stage is None else Stager(self.loads, self.groups)
-        self.microkernel = self._microkernel(FetchedEpilogue(contraction, epilogue, group, emitter, memory))
+        stores = GroupedEpilogue if isinstance(contraction, GroupedContraction) else FetchedEpilogue
+        self.microkernel = self._microkernel(stores(contraction, epilogue, group, emitter, memory))
 
     def build(self) -> None:
-        self.memory.prepare(self.contraction.nest.sizes() | (self.epilogue.sizes() if self.epilogue else set()))
+        sizes = self.contraction.nest.sizes() | (self.epilogue.sizes() if self.epilogue else set())
+        of_group = {size for size in sizes if any(ROWS_OF_GROUP in symbols for symbols, _ in size.terms)}
+        self.memory.prepare(sizes - of_group)
         for nest in (self.contraction.nest, self.epilogue):
             for operation in nest.body()[0] if nest else []:
                 if operation.name == "memref.load":
                     self.memory.captured(operation.operands[0])
         self.microkernel.epilogue.read_scalars()
-        inner = self._split if self.plan.split is not None else self._blocked
-        self._loops([(d, batch_loop(i)) for i, d in enumerate(self.contraction.batch)], Point(), inner)
+        inner, contraction = self._split if self.plan.split is not None else self._blocked, self.contraction
+        if isinstance(contraction, GroupedContraction):
+            RowGroupLoops(contraction, self.emitter, self.memory).build(self.microkernel, self.tiles, of_group, inner)
+        else:
+            self._loops([(d, batch_loop(i)) for i, d in enumerate(contraction.batch)], Point(), inner)
         self.microkernel.done()
 
     def _microkernel(self, epilogue: FetchedEpilogue) -> Microkernel:

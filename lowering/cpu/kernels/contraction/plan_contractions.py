@@ -26,7 +26,8 @@ from .....dialect.reports import report
 from .....dialect.reports.kernels import KernelSection
 from .....dialect.traversal import nested_operations
 from ....kernels.emit.buffers import Buffers
-from ....kernels.structure.match import Contraction, match_contraction
+from ....kernels.structure.match import Contraction
+from ....kernels.structure.row_groups import match_one_group
 from ....lowering_pass import LoweringPass
 from ....marks import CONTRACTION, PLAN, ROWS
 from ....set_target import target_of
@@ -78,7 +79,7 @@ def plans_of_contractions(function: func.FuncOp, target: Target) -> Iterable[Con
     for op in found:
         if CONTRACTION not in op.attributes or len(op.results):
             continue
-        contraction = match_contraction(op, Buffers(op.location))
+        contraction = match_one_group(op, Buffers(op.location))
         if contraction is None:
             continue
         plan = checked_plan(contraction, target)

@@ -27,7 +27,8 @@ from .....dialect.reports.kernels import KernelSection
 from ....kernels.emit.buffers import Buffers
 from ....kernels.structure.as_generic import as_generic, linalg_operations
 from ....kernels.structure.combiners import combiners
-from ....kernels.structure.match import find_group, match_contraction
+from ....kernels.structure.match import find_group
+from ....kernels.structure.row_groups import match_one_group
 from ....kernels.structure.nest import Nest, collapse, read_nest
 from ....kernels.structure.words import as_words
 from ....lowering_pass import LoweringPass
@@ -102,7 +103,7 @@ def _taken(contraction: ir.Operation) -> list[ir.Operation]:
     """What becomes one kernel with a contraction; nothing where the operation is none."""
     if CONTRACTION not in contraction.attributes or len(contraction.results):
         return []
-    if match_contraction(contraction, Buffers(contraction.location)) is None:
+    if match_one_group(contraction, Buffers(contraction.location)) is None:
         return []
     group = find_group(contraction, [o.operation for o in contraction.block.operations])
     return [op for op in (group.fill, group.contraction, group.epilogue) if op is not None]

@@ -14,7 +14,8 @@ from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from ..factor_code import FactorCode
 from ..products.results import starts_at_zero
-from ..products.row_groups import GroupedContraction, GroupSearch, match_rows
+from ....kernels.structure.row_groups import GroupedContraction, match_rows
+from ..products.group_search import GroupSearch
 from ..products.tensor_maps import dims_of_rows
 from ..products.tile_order import delinearized
 from ..shuffles import combined_by_warp

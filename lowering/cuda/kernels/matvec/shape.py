@@ -9,7 +9,7 @@ from .....dialect.bindings import ir
 from ....kernels.structure.factor import Factor
 from ....kernels.structure.match import Contraction
 from ..device_memory import element_bytes_of, known_product
-from ..products.row_groups import GroupedContraction
+from ....kernels.structure.row_groups import GroupedContraction
 from ..products.tensor_maps import dims_of_rows
 from .stream import Stream, find_stream
 

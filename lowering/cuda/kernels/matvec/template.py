@@ -14,7 +14,7 @@ from ...cuda_target import Architecture, CudaTarget
 from ..host_code import HostCode
 from ..plan_key import key_of_matvec
 from ..product_group import erase_group, product_group
-from ..products.row_groups import match_rows
+from ....kernels.structure.row_groups import match_rows
 from .alternatives import alternatives_of_matvec
 from .kernel import MatvecKernel
 from .plan import MatvecPlan, check_matvec_plan, parse_matvec_plan, plan_matvec

@@ -27,7 +27,7 @@ from .fused_products import FusedProducts
 from .narrow import narrow_factor
 from .plan import ProductPlan
 from .results import Exchange, Results
-from .row_groups import match_product
+from ....kernels.structure.row_groups import match_product
 from .scaled_products import ScaledProducts
 from .shape import FactorShape, ProductShape
 from .shared_tile import SharedTile

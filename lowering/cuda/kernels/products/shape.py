@@ -16,7 +16,7 @@ from ..device_memory import element_bytes_of, known_product, multiple_of
 from .float8 import FLOAT8, float8_format
 from .instructions import INSTRUCTIONS
 from .narrow import narrow_factor
-from .row_groups import GroupedContraction
+from ....kernels.structure.row_groups import GroupedContraction
 from .tensor_maps import dims_of_rows, map_factors
 
 __all__ = ["FactorShape", "ProductShape", "contiguous_columns", "describe"]

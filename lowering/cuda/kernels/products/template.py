@@ -24,7 +24,7 @@ from .instructions import INSTRUCTIONS
 from .kernel import ProductKernel
 from .make_plan import plan_product, plan_warpgroups
 from .plan import ProductPlan, check_plan, parse_plan
-from .row_groups import match_product
+from ....kernels.structure.row_groups import match_product
 from .shape import ProductShape, describe
 from .split import can_split, split_product
 from .tensor_maps import MappedFactor, map_factors

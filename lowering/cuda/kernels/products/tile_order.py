@@ -10,7 +10,8 @@ from ....kernels.emit.emitter import Emitter
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Memory
 from ....kernels.structure.match import Contraction
-from .row_groups import GroupedContraction, GroupSearch
+from ....kernels.structure.row_groups import GroupedContraction
+from .group_search import GroupSearch
 from .tensor_maps import dims_of_rows
 from .tile_plan import ProductTile
 from .warp_code import WarpCode

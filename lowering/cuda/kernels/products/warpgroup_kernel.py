@@ -22,7 +22,7 @@ from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from .instructions import STEP_BYTES
 from .results import Exchange, Results
-from .row_groups import match_product
+from ....kernels.structure.row_groups import match_product
 from .stage_ring import StageRing
 from .tensor_maps import MappedFactor
 from .tile_order import RowsOfTile, TileOrder
