@@ -40,14 +40,11 @@ class Compiler(ABC):
     Attributes:
         kernels: has kernels that were compiled before, and keeps new ones; None where nothing is kept.
         as_one_text: whether somebody listens to what code is made of, which then is built as a whole.
-        groups_rows: whether kernels multiply rows in groups with the matrix of each (``relax.grouped_matmul``); else these are
-            products of all rows.
         branches: whether code branches around products of which a mask keeps nothing, for which a GPU's host would wait.
     """
 
     kernels: KernelStore | None = None
     as_one_text = False
-    groups_rows = False
     branches = True
 
     @abstractmethod
@@ -75,7 +72,7 @@ class Compiler(ABC):
 
     def relax_pipeline(self, weights: str | None, activations: str | None, convolutions: str | None = None) -> str:
         """What happens to a module before it is lowered; the arguments are those of ``relaxir.compile``."""
-        return default_pipeline(weights, activations, convolutions, groups=self.groups_rows, branches=self.branches)
+        return default_pipeline(weights, activations, convolutions, branches=self.branches)
 
     @abstractmethod
     def pipeline(self, checked: bool) -> str:

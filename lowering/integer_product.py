@@ -6,8 +6,9 @@
         "x_sum"], layout = "tile 16, rows 4, u4x8", unsigned}} ins(...) outs(...)
 
 Per step of k the body adds ``x_scale * scale * (x * integer of the weight - correction)``, where the correction, in the first
-step of the ``every`` that have one scale, is ``x_sum * zero``: the sums of rows, computed once, take zero points out. A kernel
-reads the roles and computes whole groups; what makes an input wider in the body, in front of that, it computes as it stands.
+step of the ``every`` that have one scale, is ``x_sum * zero``: the sums of rows, computed once, take zero points out. Rows in
+groups (:data:`~.marks.ROW_GROUPS`) have a matrix each by ``ends``, and others add 0. A kernel reads the roles and computes
+whole groups of steps; what makes an input wider in the body, in front of that, it computes as it stands.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["INTEGERS", "IntegerProduct"]
 #: Whose integers instructions read from memory as they are.
 INTEGERS = ("x", "weight")
 _NEEDED = ("x", "x_scale", "weight", "scale")
-_ROLES = (*_NEEDED, "zero", "x_sum")
+_ROLES = (*_NEEDED, "zero", "x_sum", "ends")
 _EXPECTED = '{every = 32 : i64, layout = "tile 16, rows 4", roles = ["x", "x_scale", "weight", "scale"], unsigned = true}'
 
 
@@ -88,7 +89,7 @@ class IntegerProduct:
         if wrong is not None:
             raise RelaxError(f"expected roles among {', '.join(_ROLES)}, got {wrong}", operation.location)
         missing = next((role for role in _NEEDED if role not in self.roles), None)
-        twice = next((role for role in (*INTEGERS, "x_sum") if self.roles.count(role) > 1), None)
+        twice = next((role for role in (*INTEGERS, "x_sum", "ends") if self.roles.count(role) > 1), None)
         if missing is not None or twice is not None:
             got = f"none that is {missing}" if missing is not None else f"several that are {twice}"
             raise RelaxError(f"expected one input of each role, got {got}", operation.location)

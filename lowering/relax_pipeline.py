@@ -9,7 +9,7 @@ _CHECKS = "relax-check-scalars,relax-keep-checks"
 # Products of integers are made before words of eight are: those are for products of floats. How weights are packed for the
 # target is in the module (``relax.weight_layouts``).
 _PIPELINE = (
-    "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,{groups}{checks},"
+    "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,{checks},"
     "relax-canonicalize,relax-fold-dequantize,relax-round-exact-products,relax-fold-batch-norm,"
     "relax-pool-integers,relax-quantize-convolutions,relax-fold-scales,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,{convolutions}relax-pack-weights,"
     "relax-sink-growth,relax-share-packed-weights,relax-quantize-activations{{floats={floats} exact=true}},relax-pack-nibbles,"
@@ -35,26 +35,17 @@ CONVOLUTIONS = {None: "relax-winograd-convolutions{gainful=true},", "direct": ""
 
 
 def default_pipeline(
-    weights: str | None = None,
-    activations: str | None = None,
-    convolutions: str | None = None,
-    *,
-    groups: bool = True,
-    branches: bool = True,
+    weights: str | None = None, activations: str | None = None, convolutions: str | None = None, *, branches: bool = True
 ) -> str:
     """What happens to a module before it is lowered, as a pipeline; the first options are those of ``relaxir.compile``.
 
     Args:
-        groups: whether kernels multiply rows in groups each with the matrix of its group; else they are one product of all.
         branches: whether products are skipped where a mask keeps nothing of them, for which on a GPU the host would wait.
     """
     floats = "false" if activations is None else "true"
     skip = "relax-skip-masked-products," if branches else ""
-    expand = "" if groups else "relax-expand-grouped-matmul,"
     windows = CONVOLUTIONS[convolutions]
-    return _PIPELINE.format(
-        groups=expand, checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip, convolutions=windows
-    )
+    return _PIPELINE.format(checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip, convolutions=windows)
 
 
 def with_checks_first(pipeline: str) -> str:

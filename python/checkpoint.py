@@ -59,13 +59,12 @@ _ONE_BY_ONE = (
 _MOVES = ("permute_dims", "reshape")
 
 
-def reading(module: Module, checkpoint: str | os.PathLike[str], rename: Rename = None, *, grouped: bool = False) -> Module:
+def reading(module: Module, checkpoint: str | os.PathLike[str], rename: Rename = None) -> Module:
     """The module with the file's own tensors as weights, where products can read these; a new one, which the report tells of.
 
     Args:
         module: relax functions that take the weights of the plain architecture.
         checkpoint, rename: as for :meth:`Executable.prepare`; what is not quantized stays as it is.
-        grouped: whether the target multiplies rows in groups each with the matrix of its group alone, as GPUs do.
 
     Raises:
         RelaxError: the checkpoint cannot be read, or a weight has another shape there; or as :func:`.runtime.names.renamed`.
@@ -73,25 +72,22 @@ def reading(module: Module, checkpoint: str | os.PathLike[str], rename: Rename =
     source = decoded(open_tensors(checkpoint))
     if not isinstance(source, EncodedSource):
         return module
-    return reading_source(module, source, renamed(source.all_names, rename_rules(rename), f"'{source.path}'"), grouped=grouped)
+    return reading_source(module, source, renamed(source.all_names, rename_rules(rename), f"'{source.path}'"))
 
 
-def reading_source(
-    module: Module, source: EncodedSource, names: Mapping[str, str], *, grouped: bool = False
-) -> Module:  # fmt: skip
+def reading_source(module: Module, source: EncodedSource, names: Mapping[str, str]) -> Module:
     """As :func:`reading`.
 
     Args:
         module: relax functions that take the weights of the plain architecture.
         source: the checkpoint.
         names: by those that its tensors get in the module, its own names of weights and of tensors that make these.
-        grouped: as for :func:`reading`.
 
     Raises:
         RelaxError: a weight has another shape in the checkpoint.
     """
     # Functions that others call get weights as inputs: what reads these is seen once it is where they are.
-    return module.run("relax-inline-private-functions").rewritten(lambda op: _rewrite(op, source, names, grouped))
+    return module.run("relax-inline-private-functions").rewritten(lambda op: _rewrite(op, source, names))
 
 
 def are_alike(source: EncodedSource, names: Iterable[str] | None = None) -> bool:
@@ -108,18 +104,18 @@ def are_alike(source: EncodedSource, names: Iterable[str] | None = None) -> bool
     return True
 
 
-def _rewrite(module: ir.Operation, source: EncodedSource, names: Mapping[str, str], grouped: bool) -> None:
+def _rewrite(module: ir.Operation, source: EncodedSource, names: Mapping[str, str]) -> None:
     called = CallGraph(module).calls()
     for function in functions(module):
         if num_input(function) is not None and name_of(function) not in called:
-            _FunctionWeights(function, source, names, grouped).rewrite()
+            _FunctionWeights(function, source, names).rewrite()
 
 
 class _FunctionWeights:
     """The weights of one function, and what becomes of them; ``names`` are those of the file by the module's."""
 
-    def __init__(self, function: func.FuncOp, source: EncodedSource, names: Mapping[str, str], grouped: bool):
-        self._function, self._source, self._names, self._grouped = function, source, names, grouped
+    def __init__(self, function: func.FuncOp, source: EncodedSource, names: Mapping[str, str]):
+        self._function, self._source, self._names = function, source, names
         block = body_of(function)
         assert block is not None
         self._block = block
@@ -138,7 +134,7 @@ class _FunctionWeights:
                 continue
             joined, count = self._joined(name, TensorInfo.of(argument)), len(self._block.arguments)
             if joined is not None or self._has_matrices(name):
-                read_one_by_one(argument, grouped=self._grouped and (joined is None or are_alike(self._source, joined.names)))
+                read_one_by_one(argument, alike=self._are_alike(name, joined))
             if joined is not None and self._read_apart(argument, joined):
                 added = list(enumerate(self._block.arguments))[count:]
                 gone += [position, *(at for at, part in added if not list(part.uses))]
@@ -175,6 +171,12 @@ class _FunctionWeights:
             return False
         side_by_side(argument, joined, self._ops.weight)
         return True
+
+    def _are_alike(self, name: str, joined: JoinedWeight | None) -> bool:
+        """Whether what a weight is read from, alone or side by side, is one narrow matrix."""
+        if joined is not None:
+            return are_alike(self._source, joined.names)
+        return self._source.weights[self._names[name]].narrow_math is None
 
     def _tell_of_experts(self, name: str, info: TensorInfo, joined: JoinedWeight) -> None:
         """Says of a weight that preparation joins that it decodes what it is made of."""

@@ -30,7 +30,10 @@ from .dialect.ops import (
     Equal,
     ExpandDims,
     Full,
+    GreaterEqual,
     GroupedMatMul,
+    Less,
+    LogicalAnd,
     MatMul,
     PermuteDims,
     Reshape,
@@ -40,8 +43,9 @@ from .dialect.ops import (
     Where,
 )
 from .dialect.struct_info import TensorInfo
+from .dialect.symbolic import Dim
+from .dialect.transforms.emit import cast
 from .dialect.transforms.packing.block_movement import reshaped
-from .dialect.transforms.products.expand_grouped_matmul import group_members
 from .runtime.joined_experts import JoinedWeight
 
 __all__ = ["is_for_grouped_rows", "read_one_by_one", "side_by_side"]
@@ -49,19 +53,19 @@ __all__ = ["is_for_grouped_rows", "read_one_by_one", "side_by_side"]
 _MOVES = (PermuteDims, Reshape, Concat)
 
 
-def read_one_by_one(weight: ir.Value, *, grouped: bool) -> bool:
+def read_one_by_one(weight: ir.Value, *, alike: bool) -> bool:
     """Makes products read matrices of a weight ``[experts, ...]`` one by one.
 
     Args:
         weight: the weight.
-        grouped: whether products of grouped rows stay, for whose kernels each row has one matrix.
+        alike: whether all are one narrow matrix, which products of grouped rows read as it is.
 
     Returns:
         whether that is so; nothing is changed where anything but a product with all of them reads the weight.
     """
     readers = list(_readers(weight, _Turns()))
     found = [reader for reader in readers if reader is not None]
-    if not found or len(found) < len(readers) or (grouped and is_for_grouped_rows(weight)):
+    if not found or len(found) < len(readers) or (alike and is_for_grouped_rows(weight)):
         return False
     for reader in found:
         reader.rewrite(weight)
@@ -158,7 +162,7 @@ class _Reader:
         groups = TensorInfo.of(weight).shape[0]
         assert isinstance(groups, int)  # a weight's
         if isinstance(self.product, GroupedMatMul):
-            return self._masked(weight, x, group_members(self.product.ends, shape[0], groups))
+            return self._masked(weight, x, _group_members(self.product.ends, shape[0], groups))
         if self.chosen is not None:
             info = TensorInfo.of(x)
             rows = reshaped(x, [info.shape[0], info.shape[1 + self.number]])
@@ -233,3 +237,18 @@ def _members(indices: ir.Value, count: int) -> ir.Value:
     numbers = Arange.create(start=[0], end=[count], step=[1], result_types=[info.with_(shape=[count], dtype=i64).type]).result
     found = ExpandDims.create(Take.create(numbers, indices, axis=0).result, axis=[1]).result
     return Equal.create(found, ExpandDims.create(numbers, axis=[0]).result).result
+
+
+def _group_members(ends: ir.Value, rows: Dim, groups: int) -> ir.Value:
+    """Whether a row is of a group, ``[rows, groups]``, by the groups' ends."""
+    i64 = ir.IntegerType.get_signless(64)
+    ends = cast(ends, i64)
+    info = TensorInfo.of(ends)
+    begins = Full.create(value=0, result_types=[info.with_(shape=[1]).type]).result
+    if groups > 1:
+        rest = StridedSlice.create(ends, axes=[0], begin=[0], end=[groups - 1], strides=[1]).result
+        begins = Concat.create(begins, rest, axis=0).result
+    type_ = info.with_(shape=[rows]).type
+    number = Arange.create(start=[0], end=[rows], step=[1], result_types=[type_]).result
+    number = ExpandDims.create(number, axis=[1]).result
+    return LogicalAnd.create(GreaterEqual.create(number, begins).result, Less.create(number, ends).result).result

@@ -122,7 +122,7 @@ def compile(
     if checkpoint is not None and weights == "bf16":
         raise RelaxError("expected weights as int8, int4 or None for what a quantized checkpoint has wide, got 'bf16'")
     if checkpoint is not None:
-        module = reading(module, checkpoint, rename, grouped=compiler.groups_rows)
+        module = reading(module, checkpoint, rename)
     elif rename is not None:
         raise RelaxError("expected a checkpoint whose tensors to rename, got none")
     _check_choices(weights, activations, convolutions)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..bindings import func, ir
 from ..functions import body_of, full_argument_names, num_input
-from ..ops import AsType, Dequantize, LookUp, QuantizedMatMul
+from ..ops import AsType, Dequantize, LookUp, QuantizedGroupedMatMul, QuantizedMatMul
 from ..packed_layout import PackedLayout
 from ..struct_info import TensorInfo
 
@@ -41,7 +41,8 @@ def _as_read(op: Any, value: ir.Value) -> PackedLayout | None:
         return None
     if getattr(op, op.packed) == value:
         return op.layout
-    return _of_groups(value, op.layout) if isinstance(op, QuantizedMatMul) and value in (op.scale, op.zero) else None
+    is_integer = isinstance(op, QuantizedMatMul | QuantizedGroupedMatMul)
+    return _of_groups(value, op.layout) if is_integer and value in (op.scale, op.zero) else None
 
 
 def _of_groups(value: ir.Value, layout: PackedLayout) -> PackedLayout | None:

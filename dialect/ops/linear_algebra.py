@@ -157,6 +157,11 @@ def _grouped(rows: TensorInfo, columns: Dim, ends: TensorInfo, attrs: Attrs) -> 
     require_float(rows)
     _check_kind(rows, attrs["out_dtype"])
     require_rank(rows, 2)
+    return rows.with_(shape=[rows.shape[0], columns_of_group(columns, ends)], dtype=attrs["out_dtype"])
+
+
+def columns_of_group(columns: Dim, ends: TensorInfo) -> int:
+    """The columns that each group has of so many, by the ends of groups. Raises RelaxError where these do not fit."""
     require_rank(ends, 1)
     (groups,) = ends.shape
     if not is_integer(ends.dtype):
@@ -165,7 +170,7 @@ def _grouped(rows: TensorInfo, columns: Dim, ends: TensorInfo, attrs: Attrs) -> 
         raise RelaxError(f"expected a known number of groups, got {shape_text(ends.shape)}")
     if not isinstance(columns, int) or columns % groups:
         raise RelaxError(f"expected columns that {groups} groups share equally, got {columns}")
-    return rows.with_(shape=[rows.shape[0], columns // groups], dtype=attrs["out_dtype"])
+    return columns // groups
 
 
 def _check_inner(left: Dim, right: Dim, *operands: TensorInfo) -> None:

@@ -22,6 +22,7 @@ from ..packed_weights import require_columns, require_elements, require_panels
 from ..size_relations import require_multiple, require_same, require_same_shape, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
+from .linear_algebra import columns_of_group
 from .nn import _convolved
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "PackedQuantizedConv2D",
     "Quantize",
     "QuantizedConv2D",
+    "QuantizedGroupedMatMul",
     "QuantizedMatMul",
     "UnpackNibbles",
     "UnpackPlanes",
@@ -336,6 +338,32 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
         result = x_scale.with_(shape=[*x.shape[:-1], attrs["n"]], dtype=out_dtype)
         require_float(result, "out_dtype")
         return result
+
+
+class QuantizedGroupedMatMul(Op, name="quantized_grouped_matmul"):
+    """:class:`QuantizedMatMul` of rows ``x[m, k]`` in groups, each with ``n / groups`` columns of its own: ``[m, n / groups]``.
+
+    The rows of a group end in front of row ``ends[group]``, as those of :class:`~.linear_algebra.GroupedMatMul` do.
+    """
+
+    x: Operand[Tensor]
+    x_scale: Operand[Tensor]
+    x_sum: Operand[Tensor]
+    weight: Operand[Tensor]
+    scale: Operand[Tensor]
+    zero: Operand[Tensor]
+    ends: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = QuantizedMatMul.attrs
+    packed = "weight"
+    cost = op_costs.PRODUCT
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        *factors, ends = operands
+        require_rank(factors[0], 2)
+        result = QuantizedMatMul.infer(factors, attrs)
+        return result.with_(shape=[result.shape[0], columns_of_group(attrs["n"], ends)])
 
 
 def _check_shape(info: TensorInfo, shape: Sequence[Dim], what: str) -> None:

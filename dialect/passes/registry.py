@@ -33,7 +33,6 @@ _LOADERS: dict[str, Loader] = {
     "relax-bundle-model-params": _ours("cleanup.bundle_model_params", "BundleModelParams"),
     "relax-canonicalize": _ours("cleanup.canonicalize", "Canonicalize"),
     "relax-combine-parallel-matmul": _ours("products.combine_parallel_matmul", "CombineParallelMatmul"),
-    "relax-expand-grouped-matmul": _ours("products.expand_grouped_matmul", "ExpandGroupedMatmul"),
     "relax-expand-matmul-of-sum": _ours("products.expand_matmul_of_sum", "ExpandMatmulOfSum"),
     "relax-compute-shape-values": _ours("cleanup.compute_shape_values", "ComputeShapeValues"),
     "relax-convert-layout": _ours("image_layout.convert_layout", "ConvertLayout"),

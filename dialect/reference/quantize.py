@@ -110,6 +110,20 @@ def quantized_matmul(
     return convert(total.reshape(*x.shape[:-1], n), out_dtype or x_scale.dtype)
 
 
+@reference
+def quantized_grouped_matmul(
+    x: Array, x_scale: Array, x_sum: Array, weight: Array, scale: Array, zero: Array, ends: Array, *, layout: PackedLayout,
+    n: int, out_dtype: np.dtype[Any] | None,
+) -> Array:  # fmt: skip
+    every = quantized_matmul(x, x_scale, x_sum, weight, scale, zero, layout=layout, n=n, out_dtype=out_dtype)
+    columns = n // len(ends)
+    found = np.zeros((len(x), columns), every.dtype)
+    ends = np.clip(ends, 0, len(x))
+    for group, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        found[begin:end] += every[begin:end, group * columns :][:, :columns]
+    return found
+
+
 def _by_group(parameter: Array, like: Array, n: int) -> Array:
     """A parameter ``[panels, groups, tile]``, or one for all, as ``[groups, n]``."""
     panels, groups, tile = like.shape

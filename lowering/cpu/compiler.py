@@ -31,8 +31,6 @@ class CpuCompiler(Compiler):
         target: its instructions and registers.
     """
 
-    groups_rows = True
-
     def __init__(self, target: str, here: Mapping[str, Any]):
         self._name = target
         self.target = Target.parse(target, openmp=bool(here.get("openmp")))

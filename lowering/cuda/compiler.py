@@ -45,7 +45,7 @@ class CudaCompiler(Compiler):
         host: compiles what runs on the CPU.
     """
 
-    groups_rows, branches = True, False
+    branches = False
 
     def __init__(self, target: str, here: Mapping[str, Any]):
         self._name = target

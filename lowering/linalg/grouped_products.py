@@ -21,10 +21,11 @@ from .dtypes import accumulator_type, storage_dtype
 from .kernel import call_kernel
 from .scalar import Scalar, emit, maximum, select
 
-__all__ = ["group_products"]
+__all__ = ["GROUP", "ROW", "group_products", "is_of_group"]
 
 _KINDS = "pprr"
-_ROW, _GROUP = 0, 2
+#: The loops over rows and groups.
+ROW, GROUP = 0, 2
 
 
 def group_products(b: LinalgBuilder, left: FactorTensor, right: FactorTensor, ends: Tensor, result: TensorInfo) -> ir.Value:
@@ -59,16 +60,19 @@ def _add_products(
     """The contraction itself: adds the products to ``start``, in the type that ``source`` is summed in."""
 
     def body(x: ir.Value, y: ir.Value, end: ir.Value, total: ir.Value) -> ir.Value:
-        row, group = index(_ROW), index(_GROUP)
-        before = _index_of(read(ends, [maximum(group - 1, 0)]))
-        begin = select(group.compare("eq", 0), 0, before)
-        mine = row.compare("ge", begin) & row.compare("lt", _index_of(end))
-        own = select(mine, factor(x, left.dtype, source), 0)
+        own = select(is_of_group(ends, end), factor(x, left.dtype, source), 0)
         return (Scalar(total) + own * factor(y, right.dtype, source)).value
 
-    inputs = [(left.value, left.exprs), (right.value, right.exprs), (ends, [_GROUP])]
+    inputs = [(left.value, left.exprs), (right.value, right.exprs), (ends, [GROUP])]
     mark = contraction_mark() | layout_mark(right) | {ROW_GROUPS: ir.UnitAttr.get()}
     return b.generic(_KINDS, inputs, start, body, range(2), mark)
+
+
+def is_of_group(ends: ir.Value, end: ir.Value) -> Scalar:
+    """Whether the row is of the group, by the ends of all groups and that of this one, in a body."""
+    row, group = index(ROW), index(GROUP)
+    begin = select(group.compare("eq", 0), 0, _index_of(read(ends, [maximum(group - 1, 0)])))
+    return row.compare("ge", begin) & row.compare("lt", _index_of(end))
 
 
 def _index_of(end: ir.Value) -> Scalar:

@@ -8,18 +8,16 @@ from ...dialect.bindings import ir
 from ...dialect.inference import is_float, normalize_axis
 from ...dialect.packed_layout import NIBBLES, PackedLayout, Word
 from ...dialect.symbolic import Dim
-from ..integer_product import IntegerProduct
 from ..marks import INTEGRAL, WORD
-from . import quantized_convolution
+from . import quantized_convolution, quantized_products
 from .builder import ZERO, Exprs, Input, LinalgBuilder, Tensor, index, read, value_type
-from .contraction import contraction_mark, converted
 from .conversion import convert, load, store
 from .dtypes import compute_type, integer_range, is_unsigned, storage_dtype
-from .kernel import call_kernel
 from .registry import Source, lowering
 from .scalar import Scalar, constant, emit, larger, math, select, smaller
+from .stored_integers import as_integer, place_in_word, width_of
 
-__all__ = ["quantized_convolution"]
+__all__ = ["quantized_convolution", "quantized_products"]
 
 
 # Integers below are exact in f32.
@@ -39,7 +37,7 @@ class _Parameters:
     def distance_is_exact(self) -> bool:
         """Whether the distance of a zero point from the limits of a narrow dtype is exact in f32."""
         known, dtype = self.zero_point.splat, self.zero_point.dtype
-        return _width(dtype) <= 16 if known is None else abs(known) < _EXACT // 2
+        return width_of(dtype) <= 16 if known is None else abs(known) < _EXACT // 2
 
     def read(self, elements: list[ir.Value], dtype: ir.Type) -> tuple[Scalar, Scalar]:
         """In a body: the scale, and the zero point as a dtype."""
@@ -49,7 +47,7 @@ class _Parameters:
             return step, constant(dtype, splat)
         if is_float(dtype):
             return step, Scalar(convert(load(elements[1], self.zero_point.dtype), self.zero_point.dtype, dtype))
-        return step, _as_integer(elements[1], self.zero_point.dtype, dtype)
+        return step, as_integer(elements[1], self.zero_point.dtype, dtype)
 
 
 def _exprs(parameter: Tensor, x: Tensor, axis: int) -> Exprs:
@@ -133,12 +131,12 @@ def _converted(value: Scalar, dtype: ir.Type) -> Scalar:
 def _lower_dequantize(b: LinalgBuilder, source: Source) -> ir.Value:
     x, scale, zero_point = source.operands
     parameters, wide = _Parameters(source), _float_type(scale)
-    narrow = all(_width(t.dtype) <= 16 for t in (x, zero_point) if not is_float(t.dtype))
+    narrow = all(width_of(t.dtype) <= 16 for t in (x, zero_point) if not is_float(t.dtype))
     integer = ir.IntegerType.get_signless(32 if narrow else 64)
 
     def of_integer(value: ir.Value, *others: ir.Value) -> ir.Value:
         step, offset = parameters.read(list(others), integer)
-        distance = _as_integer(value, x.dtype, integer) - offset
+        distance = as_integer(value, x.dtype, integer) - offset
         real = Scalar(emit("arith.sitofp", wide, distance.value)) * step
         return store(real, source.result.dtype)
 
@@ -147,7 +145,7 @@ def _lower_dequantize(b: LinalgBuilder, source: Source) -> ir.Value:
         if is_float(x.dtype):
             number = convert(load(value, x.dtype), x.dtype, wide)
         else:
-            number = emit("arith.sitofp", wide, _as_integer(value, x.dtype, integer).value)
+            number = emit("arith.sitofp", wide, as_integer(value, x.dtype, integer).value)
         real = Scalar(number) * step
         return store(real if zero_point.splat == 0 else real - offset, source.result.dtype)
 
@@ -156,23 +154,11 @@ def _lower_dequantize(b: LinalgBuilder, source: Source) -> ir.Value:
     return b.generic("p" * x.rank, inputs, b.empty(b.sizes(x), storage_dtype(source.result.dtype)), body)
 
 
-def _as_integer(value: ir.Value, dtype: ir.Type, wide: ir.Type) -> Scalar:
-    """A stored integer in a wider type. Four bits are cut out there: processors do not shift vectors of bytes."""
-    if _width(dtype) != 4:
-        return Scalar(convert(load(value, dtype), dtype, wide))
-    extended = Scalar(emit("arith.extui", wide, value))
-    return extended & 15 if is_unsigned(dtype) else (extended << wide.width - 4) >> wide.width - 4
-
-
-def _width(dtype: ir.Type) -> int:
-    return dtype.width if isinstance(dtype, ir.IntegerType) else 64
-
-
 @lowering("relax.look_up")
 def _lower_look_up(b: LinalgBuilder, source: Source) -> ir.Value:
     codes, table = source.operands
     loops, element = range(codes.rank), value_type(table.value).element_type
-    if _width(codes.dtype) > NIBBLES.bits:
+    if width_of(codes.dtype) > NIBBLES.bits:
 
         def entry(_: Sequence[Scalar], code: ir.Value) -> ir.Value:
             return read(table.value, [Scalar(emit("arith.index_castui", ir.IndexType.get(), code))])
@@ -245,7 +231,7 @@ def _integer_of_word(stored: ir.Value, step: Scalar, word: Word, rows: int, mark
     """The integer of a step, of those of a word."""
     wide = ir.IntegerType.get_signless(max(32, word.width))
     value = stored if word.width == wide.width else emit("arith.extui", wide, stored)
-    shifted = Scalar(value, unsigned=True) >> _place(step, word, rows, wide)
+    shifted = Scalar(value, unsigned=True) >> place_in_word(step, word, rows, wide)
     return emit("arith.andi", wide, shifted.value, constant(wide, (1 << word.bits) - 1).value, **mark)
 
 
@@ -280,159 +266,10 @@ def _word(dtype: ir.Type, layout: PackedLayout | None = None) -> Word:
     """Four-bit integers in a word of a dtype, or the high bits of a layout."""
     if layout is not None and layout.word is not None and layout.word != NIBBLES:
         return layout.word
-    return Word(NIBBLES.bits, _width(dtype) // NIBBLES.bits)
+    return Word(NIBBLES.bits, width_of(dtype) // NIBBLES.bits)
 
 
 def _rows(source: Source) -> int:
     """How many of these come out of a word at once."""
     layout: PackedLayout | None = source.attrs["layout"]
     return 1 if layout is None else layout.rows
-
-
-def _place(step: Scalar, word: Word, rows: int, wide: ir.Type) -> Scalar:
-    """The lowest bit of a step's integer in its word, see :meth:`Word.places`."""
-    among = step & (word.count - 1)
-    if rows in (1, word.count):
-        return Scalar(emit("arith.index_cast", wide, among.value)) << (word.bits.bit_length() - 1)
-    bits = (among & (rows - 1)) * (word.width // rows) + (among >> (rows.bit_length() - 1)) * word.bits
-    return Scalar(emit("arith.index_cast", wide, bits.value), unsigned=True)
-
-
-@lowering("relax.quantized_matmul")
-def _lower_quantized_matmul(b: LinalgBuilder, source: Source) -> ir.Value:
-    product = _QuantizedProduct(b, source)
-    if product.is_plain:
-        return product.as_sums()
-    sizes = [*b.sizes(source.operands[0])[:-1], source.attrs["n"]]
-    dtype, wide = source.result.dtype, ir.F32Type.get()
-    if dtype != wide and all(s == 1 for s in sizes):  # no registers hold the sum, and a kernel has no memory of its own
-        return converted(b, product.call(b.empty(sizes, wide), wide), wide, dtype)
-    return product.call(b.empty(sizes, storage_dtype(dtype)), dtype)
-
-
-class _QuantizedProduct:
-    """Integers that are multiplied as such where the target can; what is written is the product of what they stand for."""
-
-    def __init__(self, b: LinalgBuilder, source: Source):
-        self.b, self.source = b, source
-        x, x_scale, x_sum, weight, scale, self.zero = source.operands
-        self.rank, self.scale_dtype, layout = x.rank, scale.dtype, source.attrs["layout"]
-        k, groups = x.shape[-1], scale.shape[1]
-        assert isinstance(k, int)
-        assert isinstance(groups, int)
-        self.k = k
-        # With one column there is nothing to share a row of integers with: a step is a product of what they stand for.
-        self.is_exact = source.attrs["n"] != 1
-        *outer, n, step = (ir.AffineExpr.get_dim(i) for i in range(self.rank + 1))
-        group = ZERO if groups == 1 else ir.AffineExpr.get_floor_div(step, k // groups)
-        by_group = PackedLayout(layout.tile).place(group, n, ir.AffineExpr.get_floor_div)
-        self.inputs: dict[str, Input] = {
-            "x": (x.value, [*outer, step]),
-            "x_scale": (x_scale.value, [*outer, group]),
-            "weight": (weight.value, layout.place(step, n, ir.AffineExpr.get_floor_div)),
-            "scale": (scale.value, by_group),
-        }
-        if self.zero.splat is None:
-            self.inputs["zero"] = (self.zero.value, by_group if self.zero.rank else [])
-        if self.is_exact and self.zero.splat != 0:
-            self.inputs["x_sum"] = (x_sum.value, [*outer, group])
-        known = int(self.zero.splat) if self.zero.splat else None
-        self.product = IntegerProduct(tuple(self.inputs), layout, k // groups, is_unsigned(weight.dtype), known)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is a sum of products of integers that the target reads as they are, and then one scale of each side."""
-        layout = self.product.layout
-        return not self.b.panels and self.is_exact and self.product.every == self.k and layout.word is None
-
-    def as_sums(self) -> ir.Value:
-        """The same as a product of integers with sums of 32 bits, and what becomes of these, in one kernel."""
-        sizes = [*self.b.sizes(self.source.operands[0])[:-1], self.source.attrs["n"]]
-        dtype = self.source.result.dtype
-        out, key = self.b.empty(sizes, storage_dtype(dtype)), (*self._key(dtype), "sums")
-        return call_kernel(
-            self.b, "contraction", [v for v, _ in self.inputs.values()], out, key, lambda a: self._sums(a, dtype)
-        )
-
-    def _sums(self, arguments: Sequence[ir.Value], dtype: ir.Type) -> ir.Value:
-        b, out, integer, wide = self.b, arguments[-1], ir.IntegerType.get_signless(32), ir.F32Type.get()
-        given = {role: (value, exprs) for value, (role, (_, exprs)) in zip(arguments, self.inputs.items(), strict=False)}
-        multiplied = [given.pop(role) for role in ("x", "weight")]
-        start = b.fill(b.empty(b.value_sizes(out), integer), 0)
-
-        def add(x: ir.Value, weight: ir.Value, total: ir.Value) -> ir.Value:
-            return (Scalar(total) + self._row({"x": x}) * self._integer(weight)).value
-
-        summed = b.generic("p" * self.rank + "r", multiplied, start, add, range(self.rank), contraction_mark())
-
-        def scaled(total: ir.Value, *elements: ir.Value) -> ir.Value:
-            known = dict(zip(given, elements[:-1], strict=True))
-            exact = Scalar(total)
-            if "x_sum" in known:
-                offset = self._zero(known, integer) if "zero" in known else constant(integer, int(self.zero.splat or 0))
-                exact = exact - Scalar(known["x_sum"]) * offset
-            value = Scalar(emit("arith.sitofp", wide, exact.value)) * (Scalar(known["x_scale"]) * self._scale(known))
-            return convert(value, wide, dtype)
-
-        return b.generic("p" * self.rank, [(summed, list(range(self.rank))), *given.values()], out, scaled)
-
-    def call(self, out: ir.Value, dtype: ir.Type) -> ir.Value:
-        return call_kernel(
-            self.b, "contraction", [v for v, _ in self.inputs.values()], out, self._key(dtype), lambda a: self._body(a, dtype)
-        )
-
-    def _key(self, dtype: ir.Type) -> tuple[str, ...]:
-        return str(self.product), str(self.zero.dtype), str(self.scale_dtype), str(dtype)
-
-    def _body(self, arguments: Sequence[ir.Value], dtype: ir.Type) -> ir.Value:
-        b, wide, out = self.b, ir.F32Type.get(), arguments[-1]
-        start = b.fill(out if dtype == wide else b.empty(b.value_sizes(out), wide), 0)
-        inputs = [(value, exprs) for value, (_, exprs) in zip(arguments, self.inputs.values(), strict=False)]
-        mark = contraction_mark() if any(d != 1 for d in value_type(start).shape) else {}
-        if self.is_exact:
-            mark |= self.product.mark()
-        body = self._add_exactly if self.is_exact else self._add
-        summed = b.generic("p" * self.rank + "r", inputs, start, body, range(self.rank), mark)
-        return summed if dtype == wide else converted(b, summed, wide, dtype, out)
-
-    def _add_exactly(self, *elements: ir.Value) -> ir.Value:
-        """One step of the sum. The first of a group takes away what zero points add to all of its steps."""
-        integer, wide = ir.IntegerType.get_signless(32), ir.F32Type.get()
-        given = dict(zip(self.inputs, elements[:-1], strict=True))
-        exact = self._row(given) * self._integer(given["weight"])
-        if "x_sum" in given:
-            is_first = (index(self.rank) % self.product.every).compare("eq", 0)
-            offset = self._zero(given, integer) if "zero" in given else constant(integer, int(self.zero.splat or 0))
-            exact = exact - select(is_first, Scalar(given["x_sum"]) * offset, 0)
-        scale = Scalar(given["x_scale"]) * self._scale(given)
-        return (Scalar(elements[-1]) + Scalar(emit("arith.sitofp", wide, exact.value)) * scale).value
-
-    def _add(self, *elements: ir.Value) -> ir.Value:
-        """One step of the sum, of what integers stand for."""
-        integer, wide = ir.IntegerType.get_signless(32), ir.F32Type.get()
-        given = dict(zip(self.inputs, elements[:-1], strict=True))
-        stored = self._integer(given["weight"])
-        if "zero" in given:
-            stored = stored.like(emit("arith.subi", integer, stored.value, self._zero(given, integer).value))
-        elif self.zero.splat:
-            stored = stored + -int(self.zero.splat)
-        left = Scalar(emit("arith.sitofp", wide, self._row(given).value)) * Scalar(given["x_scale"])
-        right = Scalar(emit("arith.sitofp", wide, stored.value)) * self._scale(given)
-        return (Scalar(elements[-1]) + left * right).value
-
-    def _row(self, given: Mapping[str, ir.Value]) -> Scalar:
-        return _as_integer(given["x"], ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(32))
-
-    def _scale(self, given: Mapping[str, ir.Value]) -> Scalar:
-        return load(given["scale"], self.scale_dtype)
-
-    def _zero(self, given: Mapping[str, ir.Value], integer: ir.Type) -> Scalar:
-        return _as_integer(given["zero"], self.zero.dtype, integer)
-
-    def _integer(self, stored: ir.Value) -> Scalar:
-        """The integer of a column, in 32 bits."""
-        layout, wide = self.product.layout, ir.IntegerType.get_signless(32)
-        if layout.word is not None:
-            return Scalar(stored, unsigned=True) >> _place(index(self.rank), layout.word, layout.rows, wide) & 15
-        byte = ir.IntegerType.get_unsigned(8) if self.product.is_unsigned else ir.IntegerType.get_signless(8)
-        return _as_integer(stored, byte, wide)

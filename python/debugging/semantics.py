@@ -17,7 +17,7 @@ import numpy as np
 from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
 from ..dialect.functions import find_function, functions, name_of
-from ..dialect.ops import QuantizedMatMul
+from ..dialect.ops import QuantizedGroupedMatMul, QuantizedMatMul
 from ..dialect.passes.options import parse_options
 from ..dialect.passes.pipeline_text import Element, parse_pipeline
 from ..dialect.passes.registry import registered_pass
@@ -195,7 +195,7 @@ def _rounded(module: ir.Operation, name: str, run: FunctionRun) -> tuple[Array, 
 
 def _rounds_activations(module: ir.Operation, name: str) -> bool:
     function = find_function(module, name)
-    return any(isinstance(op.opview, QuantizedMatMul) for op in nested_operations(function.operation))
+    return any(isinstance(op.opview, QuantizedMatMul | QuantizedGroupedMatMul) for op in nested_operations(function.operation))
 
 
 def _difference(expected: Sequence[Array], found: Sequence[Array], rounding: float, when: str = "") -> str:

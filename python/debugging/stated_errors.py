@@ -16,7 +16,7 @@ from ..dialect.bindings import func, ir
 from ..dialect.function_types import result_attributes, set_result_attributes
 from ..dialect.functions import find_function, returned_values, terminator, update_type
 from ..dialect.lift_override import NEVER, override_of
-from ..dialect.ops import Dequantize, Quantize, QuantizedMatMul
+from ..dialect.ops import Dequantize, Quantize, QuantizedGroupedMatMul, QuantizedMatMul
 from ..dialect.transforms.emit import cast
 from ..dialect.traversal import nested_operations
 
@@ -74,7 +74,7 @@ def _roundings(function: func.FuncOp) -> Iterator[Quantize]:
 
 
 def _is_rounding(op: Quantize, reader: ir.OpView) -> bool:
-    if isinstance(reader, QuantizedMatMul):
+    if isinstance(reader, QuantizedMatMul | QuantizedGroupedMatMul):
         return reader.operands[0] == op.result
     return isinstance(reader, Dequantize) and _is_rounded_weight(reader)
 

@@ -17,7 +17,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from .. import __version__, frontend
 from ..checkpoint import are_alike, reading_source
-from ..compiler import compile_once, compiler_for
+from ..compiler import compile_once
 from ..dialect.errors import RelaxError
 from ..frontend import from_torch
 from ..module import Module
@@ -86,7 +86,7 @@ class FolderExecutables:
         if self._encoded is None:
             return module
         names = file_names(self._encoded, self.skeleton, PREFIX)
-        return reading_source(module, self._encoded, names, grouped=self._experts == GROUPED_EXPERTS)
+        return reading_source(module, self._encoded, names)
 
     def _exported(self, programs: Programs) -> dict[str, ExportedProgram]:
         """The programs of the model without memory.
@@ -128,8 +128,7 @@ class FolderExecutables:
     @property
     def _experts(self) -> str:
         """The form of mixtures. Encoded experts that have an order or a table each of its own do not make one matrix."""
-        groups = compiler_for(self.target, self.device).groups_rows
-        return GROUPED_EXPERTS if groups and (self._encoded is None or are_alike(self._encoded)) else EXPERTS
+        return GROUPED_EXPERTS if self._encoded is None or are_alike(self._encoded) else EXPERTS
 
 
 @functools.cache

@@ -9,7 +9,6 @@ PATTERN_PASSES = {
     "relax-adjust-matmul-order": "",
     "relax-canonicalize": "",
     "relax-combine-parallel-matmul": "",
-    "relax-expand-grouped-matmul": "",
     "relax-expand-matmul-of-sum": "",
     "relax-fold-batch-norm": "",
     "relax-fold-dequantize": "",

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from ...bindings import ir
 from ...errors import RelaxError
-from ...ops import PackedMatMul, PackWeight
+from ...ops import PackedGroupedMatMul, PackedMatMul, PackWeight
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
@@ -73,4 +73,4 @@ class _Grouping:
 def _is_for_products(pack: PackWeight) -> bool:
     """Whether packed products, and nothing else, read the weight."""
     readers = [use.owner for use in pack.result.uses]
-    return bool(readers) and all(isinstance(r, PackedMatMul) and r.weight == pack.result for r in readers)
+    return bool(readers) and all(isinstance(r, PackedMatMul | PackedGroupedMatMul) and r.weight == pack.result for r in readers)

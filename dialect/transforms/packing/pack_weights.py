@@ -16,6 +16,8 @@ A panel of one column is a column: a weight that is transposed to be multiplied 
     %p = "relax.reshape"(%0) : (tensor<3072x768xf32>) -> tensor<3072x768x1xf32>
     %y = "relax.packed_matmul"(%x, %p) {layout = "tile 1", n = 3072 : i64} : (...) -> tensor<?x3072xf32, {sym = ["n"]}>
 
+Columns in groups, of which a row is multiplied with those of its own, are in panels that those of a group fill.
+
 A convolution in NHWC reads its filters as the packed matrix ``[kh * kw * c / groups, o]``::
 
     %y = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO"}
@@ -124,9 +126,11 @@ class _Packing:
         return rewriter.replace(op, made)
 
     def _layout_of(self, op: _Product | _Convolution) -> PackedLayout:
-        """The target's panels; of filters in groups, panels that the filters of one fill."""
+        """The target's panels; of columns, or filters, in groups, panels that those of one fill."""
         layout = self._integers if isinstance(op, QuantizedConv2D) else self._layout
-        if isinstance(op, _Product) or op.groups == 1:
+        if isinstance(op, GroupedMatMul):
+            return layout.filled_by(_columns(op))
+        if isinstance(op, MatMul) or op.groups == 1:
             return layout
         return layout.filled_by(_outputs(op) // op.groups)
 
@@ -141,6 +145,8 @@ class _Packing:
             if rows == 1 or not self._panels or not known or (op.groups > 1 and channels % rows):
                 return False
         elif not is_float(weight.dtype):
+            return False
+        if isinstance(op, GroupedMatMul) and self._panels and self._layout_of(op).tile < min(NARROWEST, self._layout.tile):
             return False
         if isinstance(op, _Product):
             return weight.rank == 2 and (self._panels or self._layout.tile == 1 or _is_quantized(op.operands[1]))
@@ -159,6 +165,13 @@ class _Packing:
             k, n = TensorInfo.of(matrix).shape
             return reshaped(owner.x, layout.shape(k, n))
         return PackWeight.create(matrix, layout=layout).result
+
+
+def _columns(op: GroupedMatMul) -> int:
+    """Those of a group."""
+    columns = TensorInfo.of(op.result).shape[1]
+    assert isinstance(columns, int)
+    return columns
 
 
 def _outputs(op: _Convolution) -> int:

@@ -22,7 +22,7 @@ from ..emit import cast
 from ..packing.block_movement import reshaped
 from .given_integers import full
 
-__all__ = ["can_split", "is_one_row", "split_rows", "sum_of_parts"]
+__all__ = ["can_split", "is_one_row", "parts_of_row", "split_rows", "sum_of_parts"]
 
 # What integers of the first row are at most; of the next ones it is a remainder, at most half a step.
 _LARGEST, _STEPS = 127, 254
@@ -43,6 +43,11 @@ def is_one_row(x: ir.Value) -> bool:
     return all(d == 1 for d in TensorInfo.of(x).shape[:-1])
 
 
+def parts_of_row(x: ir.Value) -> int:
+    """How many rows of bytes each row is split in."""
+    return _ROWS[TensorInfo.of(x).dtype.width]
+
+
 def split_rows(x: ir.Value, magnitude: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Integers [..., parts * m, k] and scales [..., parts * m, groups] of rows [..., m, k]: all first parts, all second ones...
 
@@ -50,7 +55,7 @@ def split_rows(x: ir.Value, magnitude: ir.Value) -> tuple[ir.Value, ir.Value]:
         x: the rows.
         magnitude: the largest of each group, without its sign, f32 [..., m, groups].
     """
-    count = _ROWS[TensorInfo.of(x).dtype.width]
+    count = parts_of_row(x)
     f32, byte = ir.F32Type.get(), ir.IntegerType.get_signless(8)
     zero, rest = full(0, byte, []), cast(x, f32)
     scale = _times(Maximum.create(magnitude, full(_LARGEST * _LEAST, f32, [])).result, 1 / _LARGEST)
@@ -70,7 +75,7 @@ def sum_of_parts(product: ir.Value, x: ir.Value) -> ir.Value:
     if is_one_row(x):
         return Sum.create(product, axis=[-2], keepdims=True).result
     *outer, rows, _ = TensorInfo.of(x).shape
-    parts, columns = _ROWS[TensorInfo.of(x).dtype.width], TensorInfo.of(product).shape[-1]
+    parts, columns = parts_of_row(x), TensorInfo.of(product).shape[-1]
     return Sum.create(reshaped(product, [*outer, parts, rows, columns]), axis=[-3]).result
 
 

@@ -53,10 +53,12 @@ from ...ops import (
     Max,
     Maximum,
     Multiply,
+    PackedGroupedMatMul,
     PackedMatMul,
     PackNibbles,
     PermuteDims,
     Quantize,
+    QuantizedGroupedMatMul,
     QuantizedMatMul,
     Subtract,
     Sum,
@@ -74,10 +76,12 @@ from ...traversal import nested_operations
 from ...weight_layouts import WeightLayouts
 from ..emit import cast
 from ..packing.block_movement import per_index, reshaped
-from .exact_rows import can_split, is_one_row, split_rows, sum_of_parts
+from .exact_rows import can_split, is_one_row, parts_of_row, split_rows, sum_of_parts
 from .given_integers import GivenRows, column_sums, full, given_rows, turned
 
 __all__ = ["QuantizeActivations"]
+
+_Packed = PackedMatMul | PackedGroupedMatMul
 
 # Panels [panel, row, column].
 _RANK, _ROWS = 3, 1
@@ -179,9 +183,9 @@ class _Function:
             report.add(QuantizedActivations(name_of(self.function), tuple(self.integer), tuple(self.kept)))
 
     def patterns(self) -> Patterns:
-        return [(PackedMatMul, self._multiply_integers)]
+        return [(product, self._multiply_integers) for product in (PackedMatMul, PackedGroupedMatMul)]
 
-    def _multiply_integers(self, op: PackedMatMul, rewriter: Rewriter) -> bool:
+    def _multiply_integers(self, op: _Packed, rewriter: Rewriter) -> bool:
         weight = op.weight.owner
         if not isinstance(weight, Dequantize):
             return False
@@ -198,38 +202,49 @@ class _Function:
         self.integer.append(QuantizedProduct(sources, _width(weight.x), _shape(weight.x)[_ROWS] // _groups(weight)))
         rewriter.discard(weight)
         given = given_rows(op.x)
-        if given is not None:
+        if given is not None and isinstance(op, PackedMatMul):
             rewriter.discard(given.source)
             return rewriter.replace(op, [self._product_of_given(op, weight, given)])
         rows = self._quantized_rows(op, _groups(weight))
         return rewriter.replace(op, self._product(op, weight, rows, TensorInfo.of(op.result).dtype))
 
-    def _is_exact(self, op: PackedMatMul, weight: Dequantize) -> bool:
+    def _is_exact(self, op: _Packed, weight: Dequantize) -> bool:
         """Whether all digits of rows are multiplied: of a single one, or of all where the target has much more of such sums."""
         if not self.exact or self.floats or given_rows(op.x) or not can_split(op.x):
             return False
         if self._is_of_many(op, weight):
             return True
-        return is_one_row(op.x) and _width(weight.x) in _EXACT_BITS
+        return _are_few(op) and _width(weight.x) in _EXACT_BITS
 
-    def _is_of_many(self, op: PackedMatMul, weight: Dequantize) -> bool:
+    def _is_of_many(self, op: _Packed, weight: Dequantize) -> bool:
         """Whether it is f32 by bytes of one scale per column that are multiplied with many rows, and sums are not too large."""
         is_wide = _width(op.x) == _width(weight.result) == 32 and op.n <= _EXACT_COLUMNS
         return (
-            is_wide
+            isinstance(op, PackedMatMul)
+            and is_wide
             and _width(weight.x) == 8
             and _groups(weight) == 1
             and not self.many.isdisjoint(self.flow.sources(op.weight))
         )
 
-    def _exact_product(self, op: PackedMatMul, weight: Dequantize) -> ir.Value:
+    def _exact_product(self, op: _Packed, weight: Dequantize) -> ir.Value:
         """The product of rows as several of integers each."""
         rows = self._quantized_rows(op, _groups(weight), exact=True)
-        product = self._product(op, weight, rows, ir.F32Type.get()).result
+        parts, f32 = 1, ir.F32Type.get()
+        if isinstance(op, PackedGroupedMatMul):
+            parts = parts_of_row(op.x)
+            with ir.InsertionPoint(op), op.location:
+                rows = [reshaped(v, [_shape(op.x)[0] * parts, TensorInfo.of(v).shape[-1]]) for v in rows]
+        product = self._product(op, weight, rows, f32, parts).result
         with ir.InsertionPoint(op), op.location:
-            return cast(sum_of_parts(product, op.x), TensorInfo.of(op.result).dtype)
+            if isinstance(op, PackedGroupedMatMul):
+                count, columns = TensorInfo.of(op.result).shape
+                found = Sum.create(reshaped(product, [count, parts, columns]), axis=[1]).result
+            else:
+                found = sum_of_parts(product, op.x)
+            return cast(found, TensorInfo.of(op.result).dtype)
 
-    def _refusal(self, op: PackedMatMul, weight: Dequantize) -> str | None:
+    def _refusal(self, op: _Packed, weight: Dequantize) -> str | None:
         """Why a product stays as it is."""
         shape, bits = _shape(weight.x), _width(weight.x)
         if not self.flow.once_from_weights(weight.x):
@@ -245,9 +260,13 @@ class _Function:
         if TensorInfo.of(op.x).shape.count(None) > 1:
             return "the shape of the activations is not known"
         readers = [use.owner for use in weight.result.uses]
-        if not all(isinstance(r, PackedMatMul) and r.weight == weight.result for r in readers):
+        if not all(isinstance(r, _Packed) and r.weight == weight.result for r in readers):
             return "more than products read the weight"
         given = given_rows(op.x)
+        if isinstance(op, PackedGroupedMatMul) and given is not None:
+            return "rows in groups are integers already"
+        if isinstance(op, PackedGroupedMatMul) and not self.groups:
+            return "rows are in groups, whose products kernels of the target take as those of floats"
         if given is not None and _groups(weight) % given.groups:
             return f"{plural(given.groups, 'group')} of its rows have a scale, of the weight {_groups(weight)}"
         if not self.groups and (bits == NIBBLES.bits or _groups(weight) > 1):
@@ -261,19 +280,29 @@ class _Function:
             return f"sums of {every} products may not fit 32 bits"
         return None
 
-    def _product(self, op: PackedMatMul, weight: Dequantize, rows: Sequence[ir.Value], dtype: ir.Type) -> QuantizedMatMul:
+    def _product(
+        self, op: _Packed, weight: Dequantize, rows: Sequence[ir.Value], dtype: ir.Type, parts: int = 1
+    ) -> QuantizedMatMul | QuantizedGroupedMatMul:
+        """The product of integers; of rows in groups so many parts of each are rows, one after the other."""
         if weight.result not in self.rearranged:
             with ir.InsertionPoint(weight), weight.location:
                 self.rearranged[weight.result] = self._rearranged(weight, _groups(weight))
         with ir.InsertionPoint(op), op.location:
             made, out_dtype = self.rearranged[weight.result], None if isinstance(dtype, ir.F32Type) else dtype
-            return QuantizedMatMul.create(*rows, *made.operands, layout=made.layout, n=op.n, out_dtype=out_dtype)
+            attrs = {"layout": made.layout, "n": op.n, "out_dtype": out_dtype}
+            if isinstance(op, PackedMatMul):
+                return QuantizedMatMul.create(*rows, *made.operands, **attrs)
+            ends = op.ends if parts == 1 else Multiply.create(op.ends, full(parts, TensorInfo.of(op.ends).dtype, [])).result
+            return QuantizedGroupedMatMul.create(*rows, *made.operands, ends, **attrs)
 
-    def _quantized_rows(self, op: PackedMatMul, groups: int, exact: bool = False) -> tuple[ir.Value, ...]:
+    def _quantized_rows(self, op: _Packed, groups: int, exact: bool = False) -> tuple[ir.Value, ...]:
         key = op.x, groups
         if key not in self.quantized:
             with _after(op.x), op.location:
-                self.quantized[key] = _quantized(op.x, groups, exact)
+                x = op.x
+                if exact and isinstance(op, PackedGroupedMatMul):  # parts of one row after the other
+                    x = reshaped(x, [_shape(x)[0], 1, TensorInfo.of(x).shape[-1]])
+                self.quantized[key] = _quantized(x, groups, exact)
         return self.quantized[key]
 
     def _product_of_given(self, op: PackedMatMul, weight: Dequantize, rows: GivenRows) -> ir.Value:
@@ -317,6 +346,14 @@ class _Function:
             sides = reshaped(integers, [panels, layout.depth(k), self.rows, tile])
             integers = PermuteDims.create(sides, axes=[0, 1, 3, 2]).result
         return _Rearranged(layout, (integers, scale, zero))
+
+
+def _are_few(op: _Packed) -> bool:
+    """Whether this is a single row, or, on the average, no more than one of each group."""
+    if isinstance(op, PackedMatMul):
+        return is_one_row(op.x)
+    rows, (groups,) = TensorInfo.of(op.x).shape[0], TensorInfo.of(op.ends).shape
+    return isinstance(rows, int) and isinstance(groups, int) and rows <= groups
 
 
 def _scale(weight: Dequantize, shape: Sequence[int]) -> ir.Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 
 from ....dialect.bindings import ir
@@ -11,6 +12,7 @@ from ...fusion.linalg_queries import index_maps
 from ...marks import LAYOUT
 from .match import Contraction
 from .nest import Operand
+from .row_groups import GroupedContraction
 
 __all__ = ["paired_panel"]
 
@@ -28,13 +30,23 @@ def paired_panel(contraction: Contraction, operand: Operand) -> int:
     map_ = index_maps(operation)[place]
     with operation.context:
         loops = [ir.AffineExpr.get_dim(d) for d in range(map_.n_dims)]
-        where = {
-            (k, n): layout.place(loops[k], loops[n], ir.AffineExpr.get_floor_div) for k, n in permutations(range(len(loops)), 2)
-        }
-    found = next((pair for pair, exprs in where.items() if list(map_.results)[-len(exprs) :] == exprs), None)
+        where = [
+            ((k, n), layout.place(loops[k], first + loops[n], ir.AffineExpr.get_floor_div))
+            for k, n in permutations(range(len(loops)), 2)
+            for first in _first_columns(contraction, [loop for d, loop in enumerate(loops) if d not in (k, n)])
+        ]
+    found = next((pair for pair, exprs in where if list(map_.results)[-len(exprs) :] == exprs), None)
     if found is None:
         raise RelaxError(f"expected a right operand that is read as it is packed, '{layout}', got {map_}", operation.location)
     return layout.tile if found == (contraction.k, contraction.n) else 0
+
+
+def _first_columns(contraction: Contraction, others: Sequence[ir.AffineExpr]) -> list[ir.AffineExpr]:
+    """What the first column may be: the first of all, or, where rows are in groups, that of one, by some other loop."""
+    columns = contraction.nest.extents[contraction.n].static
+    if not isinstance(contraction, GroupedContraction) or columns is None:
+        return [ir.AffineExpr.get_constant(0)]
+    return [loop * columns for loop in others]
 
 
 def _layout(operation: ir.Operation) -> PackedLayout | None:

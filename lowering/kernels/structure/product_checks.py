@@ -9,6 +9,7 @@ from ..emit.linear_index import FloorDivision, Linear
 from .match import Contraction
 from .nest import Operand
 from .roles import OF_ROWS, Roles
+from .row_groups import GroupedContraction
 from .sample import Number, Sample
 
 __all__ = ["check_product"]
@@ -54,9 +55,17 @@ def _check_places(contraction: Contraction, roles: Roles) -> None:
             raise RelaxError(f"expected {roles.role_of(operand)} to be the same for {every} steps, got others among them")
     weight = roles.operand("weight")
     assert weight is not None
-    place = layout.place(Linear.dim(k), Linear.dim(n), Linear.floordiv)
+    place = layout.place(Linear.dim(k), _column(contraction), Linear.floordiv)
     if weight.buffer is None or len(weight.buffer.strides) != len(place) or weight.buffer.linear(place) != weight.offset:
         raise RelaxError(f"expected a weight that is read as it is packed, '{layout}', got {weight.value.type}")
+
+
+def _column(contraction: Contraction) -> Linear:
+    """The column of the weight: of all groups together where rows are in such."""
+    column, columns = Linear.dim(contraction.n), contraction.nest.extents[contraction.n]
+    if not isinstance(contraction, GroupedContraction) or contraction.groups.dim is None:
+        return column
+    return column + Linear.dim(contraction.groups.dim).scaled(columns)
 
 
 def _is_steady(operand: Operand, k: int, every: int) -> bool:
@@ -77,12 +86,18 @@ def _check_body(contraction: Contraction, roles: Roles) -> None:
     (result,) = contraction.nest.body()[1]
     given = {roles.value(role): _NUMBERS[role] for role in ("x_scale", "scale", "zero") if role in product.roles}
     given |= {o.argument: _NUMBERS[roles.role_of(o)] for o in roles.operands("x", "x_sum")}
+    # The first row is of the first group, in front of which none ends.
+    given |= {o.argument: 1 for o in roles.operands("ends")}
+    given |= {op.results[0]: 0 for op in roles.operations if op.name == "memref.load" and "ends" in product.roles}
     (weight,), (before,) = roles.operands("weight"), contraction.nest.outputs
     given |= {weight.argument: _BYTE if layout.word is None else _WORD, before.argument: _BEFORE}
     for step in (*range(layout.step), product.every):
         found = Sample(given, {contraction.k: step}).of(result)
         if found != _expected(product, step):
             raise RelaxError(f"expected step {step} of a body as marked to give {_expected(product, step)}, got {found}")
+    others = {o.argument: 0 for o in roles.operands("ends")}
+    if others and Sample(given | others, {}).of(result) != _BEFORE:
+        raise RelaxError("expected rows of other groups to add nothing")
 
 
 def _expected(product: IntegerProduct, step: int) -> Number:

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
+from ...integer_product import IntegerProduct
 from ...marks import ROW_GROUPS
 from ..emit.buffers import Buffers
 from ..emit.linear_index import Linear, Size
 from .factor import Factor
 from .match import Contraction, match_contraction
-from .nest import Nest, Operand
+from .nest import Operand
+from .roles import OF_COLUMNS, OF_ROWS, Roles
 
 __all__ = ["FIRST_ROW", "ROWS_OF_GROUP", "GroupedContraction", "RowGroups", "match_one_group", "match_product", "match_rows"]
 
@@ -73,7 +75,12 @@ def match_one_group(operation: ir.Operation, memory: Buffers) -> Contraction | N
     Row 0 is the first one of the group, :data:`FIRST_ROW`, and there are :data:`ROWS_OF_GROUP`.
     """
     found = match_product(operation, memory)
-    return _one_group(found) if isinstance(found, GroupedContraction) else found
+    if not isinstance(found, GroupedContraction):
+        return found
+    floors = [f.inner.dims() for o in found.right.operands for f in o.offset.floors()]
+    if any({found.groups.dim, found.n} <= dims for dims in floors):  # a panel has columns of two groups
+        return None
+    return _one_group(found)
 
 
 def _one_group(found: GroupedContraction) -> GroupedContraction:
@@ -94,18 +101,24 @@ def _grouped(found: Contraction) -> GroupedContraction | None:
 
     Raises RelaxError where rows are not masked by groups.
     """
-    if _mask_of(found.left) is None and _mask_of(found.right) is not None:
+    operation, mask = found.nest.operation, _mask_of(found.left)
+    product = IntegerProduct.of(operation)
+    if product is not None:  # its factors are without a mask
+        left, ends = found.left.value, list(Roles(found.nest, product).operands("ends"))
+    elif mask is not None:
+        left, ends = mask[1], [o for o in found.left.part(mask[0]).operands if o.buffer is not None]
+    elif _mask_of(found.right) is not None:
         return None
-    mask, operation = _mask_of(found.left), found.nest.operation
-    ends = [] if mask is None else [o for o in found.left.part(mask[0]).operands if o.buffer is not None]
-    if mask is None or len(ends) != 1 or not isinstance(ends[0].argument.type, ir.IntegerType):
+    else:
+        left, ends = found.left.value, list[Operand]()
+    if len(ends) != 1 or not isinstance(ends[0].argument.type, ir.IntegerType):
         raise RelaxError(f"expected a left factor that {ROW_GROUPS} masks by ends of groups", operation.location)
     count, dims = ir.MemRefType(ends[0].value.type).shape[0], ends[0].offset.dims()
     if dims != set(found.outer) or found.batch or (not dims and count != 1):
         return None
     rows = None if found.m is None else found.nest.extents[found.m]
     groups = RowGroups(next(iter(dims), None), ends[0], count, rows)
-    return _with(found, mask[1], groups, m=found.m, shared=found.shared, batch=tuple(dims))
+    return _with(found, left, groups, m=found.m, shared=found.shared, batch=tuple(dims))
 
 
 def _mask_of(factor: Factor) -> tuple[ir.Value, ir.Value] | None:
@@ -117,6 +130,11 @@ def _mask_of(factor: Factor) -> tuple[ir.Value, ir.Value] | None:
 def _with(
     found: Contraction, left: ir.Value, groups: RowGroups, *, m: int | None, shared: tuple[int, ...], batch: tuple[int, ...]
 ) -> GroupedContraction:
-    operations = tuple(found.nest.body()[0])
-    factors = (Factor(value, found.nest.inputs, operations).part(value) for value in (left, found.right.value))
-    return GroupedContraction(found.nest, batch, shared, m, found.n, (), found.k, *factors, groups)
+    nest, product = found.nest, IntegerProduct.of(found.nest.operation)
+    if product is None:
+        every = Factor(left, nest.inputs, tuple(nest.body()[0]))
+        factors = every.part(left), every.part(found.right.value)
+    else:
+        roles = Roles(nest, product)
+        factors = roles.factor(*OF_ROWS), roles.factor(*OF_COLUMNS)
+    return GroupedContraction(nest, batch, shared, m, found.n, (), found.k, *factors, groups)

@@ -28,8 +28,8 @@ from ....kernels.emit.buffers import Buffers
 from ....kernels.structure.as_generic import as_generic, linalg_operations
 from ....kernels.structure.combiners import combiners
 from ....kernels.structure.match import find_group
-from ....kernels.structure.row_groups import match_one_group
 from ....kernels.structure.nest import Nest, collapse, read_nest
+from ....kernels.structure.row_groups import match_one_group
 from ....kernels.structure.words import as_words
 from ....lowering_pass import LoweringPass
 from ....marks import CONTRACTION, KERNEL, PLAN, ROWS

@@ -10,12 +10,12 @@ from ....kernels.emit.epilogue import Epilogue
 from ....kernels.emit.memory import Lanes, Point
 from ....kernels.structure.match import Contraction, MatchedGroup
 from ....kernels.structure.nest import read_nest
+from ....kernels.structure.row_groups import GroupedContraction, match_rows
 from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from ..factor_code import FactorCode
-from ..products.results import starts_at_zero
-from ....kernels.structure.row_groups import GroupedContraction, match_rows
 from ..products.group_search import GroupSearch
+from ..products.results import starts_at_zero
 from ..products.tensor_maps import dims_of_rows
 from ..products.tile_order import delinearized
 from ..shuffles import combined_by_warp

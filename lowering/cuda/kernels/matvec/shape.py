@@ -8,8 +8,8 @@ from math import gcd
 from .....dialect.bindings import ir
 from ....kernels.structure.factor import Factor
 from ....kernels.structure.match import Contraction
-from ..device_memory import element_bytes_of, known_product
 from ....kernels.structure.row_groups import GroupedContraction
+from ..device_memory import element_bytes_of, known_product
 from ..products.tensor_maps import dims_of_rows
 from .stream import Stream, find_stream
 

@@ -9,12 +9,12 @@ from .....dialect.errors import RelaxError
 from ....kernels.emit.buffers import Buffers
 from ....kernels.emit.memory import Memory
 from ....kernels.structure.match import MatchedGroup
+from ....kernels.structure.row_groups import match_rows
 from ....marks import PLAN
 from ...cuda_target import Architecture, CudaTarget
 from ..host_code import HostCode
 from ..plan_key import key_of_matvec
 from ..product_group import erase_group, product_group
-from ....kernels.structure.row_groups import match_rows
 from .alternatives import alternatives_of_matvec
 from .kernel import MatvecKernel
 from .plan import MatvecPlan, check_matvec_plan, parse_matvec_plan, plan_matvec

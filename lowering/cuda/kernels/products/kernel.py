@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from .....dialect.bindings import ir
 from ....kernels.structure.factor import Factor
 from ....kernels.structure.match import Contraction, MatchedGroup
+from ....kernels.structure.row_groups import match_product
 from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from .copies import AsyncCopies, Copier, Depth, ValueCopies
@@ -27,7 +28,6 @@ from .fused_products import FusedProducts
 from .narrow import narrow_factor
 from .plan import ProductPlan
 from .results import Exchange, Results
-from ....kernels.structure.row_groups import match_product
 from .scaled_products import ScaledProducts
 from .shape import FactorShape, ProductShape
 from .shared_tile import SharedTile

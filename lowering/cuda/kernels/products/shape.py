@@ -11,12 +11,12 @@ from ....kernels.structure.factor import Factor
 from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
 from ....kernels.structure.packed_words import steps_of_element
+from ....kernels.structure.row_groups import GroupedContraction
 from ...cuda_target import CudaTarget
 from ..device_memory import element_bytes_of, known_product, multiple_of
 from .float8 import FLOAT8, float8_format
 from .instructions import INSTRUCTIONS
 from .narrow import narrow_factor
-from ....kernels.structure.row_groups import GroupedContraction
 from .tensor_maps import dims_of_rows, map_factors
 
 __all__ = ["FactorShape", "ProductShape", "contiguous_columns", "describe"]

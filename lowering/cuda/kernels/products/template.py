@@ -10,6 +10,7 @@ from .....dialect.errors import RelaxError
 from ....kernels.emit.buffers import Buffers
 from ....kernels.emit.memory import Memory
 from ....kernels.structure.match import Contraction, MatchedGroup
+from ....kernels.structure.row_groups import match_product
 from ....marks import PLAN
 from ...cuda_target import Architecture, CudaTarget
 from ..device_code import DeviceCode
@@ -24,7 +25,6 @@ from .instructions import INSTRUCTIONS
 from .kernel import ProductKernel
 from .make_plan import plan_product, plan_warpgroups
 from .plan import ProductPlan, check_plan, parse_plan
-from ....kernels.structure.row_groups import match_product
 from .shape import ProductShape, describe
 from .split import can_split, split_product
 from .tensor_maps import MappedFactor, map_factors

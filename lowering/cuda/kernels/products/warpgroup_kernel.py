@@ -18,11 +18,11 @@ from collections.abc import Callable, Sequence
 
 from .....dialect.bindings import ir
 from ....kernels.structure.match import Contraction, MatchedGroup
+from ....kernels.structure.row_groups import match_product
 from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from .instructions import STEP_BYTES
 from .results import Exchange, Results
-from ....kernels.structure.row_groups import match_product
 from .stage_ring import StageRing
 from .tensor_maps import MappedFactor
 from .tile_order import RowsOfTile, TileOrder
