@@ -129,6 +129,20 @@ func.func @quantized_matmul_of_words(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: t
   return
 }
 
+// CHECK-LABEL: func.func @quantized_grouped_matmul(
+// CHECK: "relax.quantized_grouped_matmul"(%{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}})
+// CHECK-SAME: {layout = "tile 8, rows 4", n = 16 : i64} : (tensor<?x16xi8, {sym = ["m"]}>,
+// CHECK-SAME: tensor<?x2xf32, {sym = ["m"]}>, tensor<?x2xi32, {sym = ["m"]}>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>,
+// CHECK-SAME: tensor<i32>, tensor<4xi64>) -> tensor<?x4xf32, {sym = ["m"]}>
+func.func @quantized_grouped_matmul(%x: tensor<?x16xi8, {sym = ["m"]}>, %s: tensor<?x2xf32, {sym = ["m"]}>,
+    %t: tensor<?x2xi32, {sym = ["m"]}>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>,
+    %ends: tensor<4xi64>) {
+  %0 = "relax.quantized_grouped_matmul"(%x, %s, %t, %w, %v, %z, %ends) {layout = "tile 8, rows 4", n = 16 : i64}
+      : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x2xf32, {sym = ["m"]}>, tensor<?x2xi32, {sym = ["m"]}>,
+      tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>, tensor<4xi64>) -> tensor<?x4xf32, {sym = ["m"]}>
+  return
+}
+
 // CHECK-LABEL: func.func @quantized_conv2d(
 // CHECK: "relax.quantized_conv2d"(%{{\w+}}, %{{\w+}}, %{{\w+}})
 // CHECK-SAME: {dilation = array<i64: 1, 2>, groups = 2 : i64, padding = array<i64: 1, 0, 2, 1>,

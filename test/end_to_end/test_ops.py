@@ -179,6 +179,7 @@ ELSEWHERE = {
     "hint_on_device": "test/transforms", "index_copy": "test_state.py", "dynamic_strided_slice": "test_data_sizes.py",
     "pack_nibbles": "test_quantize.py", "unpack_nibbles": "test_quantize.py", "unpack_planes": "test_quantize.py",
     "quantized_matmul": "test_integer_sums.py", "quantized_conv2d": "test_byte_sums.py",
+    "quantized_grouped_matmul": "test_row_groups.py",
     "packed_quantized_conv2d": "test_byte_sums.py",
     "look_up": "test_quantize.py", "bitcast": "test_elementwise_numbers.py", "keep": "test_unread_checks.py",
     "rank": "test_tensor_parallel.py", "all_reduce": "test_tensor_parallel.py", "all_gather": "test_tensor_parallel.py",

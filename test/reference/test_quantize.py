@@ -173,6 +173,19 @@ def test_quantized_products_are_those_of_what_integers_stand_for(rows: int, word
     np.testing.assert_allclose(got, want, atol=1e-6 * np.abs(want).max())
 
 
+def test_integers_of_rows_in_groups() -> None:
+    """Each row by the columns of its group, as a product of all has them; a group is empty, rows are behind the last one."""
+    rng, layout, n = np.random.default_rng(0), PackedLayout(8, 4), 16
+    x, scale = rng.integers(-127, 128, (7, 8)).astype(np.int8), rng.random((2, 2, 8)).astype(np.float32)
+    weight = rng.integers(0, 256, layout.shape(8, n)).astype(np.uint8)
+    sums, x_scale = x.astype(np.int32).reshape(7, 2, 4).sum(-1, dtype=np.int32), rng.random((7, 2)).astype(np.float32)
+    given, attributes = (x, x_scale, sums, weight, scale, np.array(3, np.int32)), {"layout": layout, "n": n, "out_dtype": None}
+    every = reference_of("quantized_matmul").function(*given, **attributes)
+    got = reference_of("quantized_grouped_matmul").function(*given, np.array([2, 2, 5, 6]), **attributes)
+    want = np.concatenate([every[:2, :4], every[2:5, 8:12], every[5:6, 12:], np.zeros((1, 4), np.float32)])
+    np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("bits", [1, 2])
 def test_planes_are_where_the_layout_says(bits: int) -> None:
     """Of steps k: four bits at 4 * (k mod 8) of one word, the others in the other one, so that no nibble holds two of a row."""

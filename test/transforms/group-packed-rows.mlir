@@ -77,3 +77,15 @@ func.func @grows(%x: tensor<4x5xbf16>, %q: tensor<5x12xi8> {relax.name = "q"}, %
   %1 = "relax.matmul"(%x, %t) : (tensor<4x5xbf16>, tensor<5x12xbf16>) -> tensor<4x12xbf16>
   return %0, %1 : tensor<4x12xbf16>, tensor<4x12xbf16>
 }
+
+// Products of rows in groups read pairs, too.
+// CHECK-LABEL: @grouped
+// CHECK:         %[[PACKED:.*]] = "relax.pack_weight"({{.*}}) {layout = "tile 8, rows 2"}
+// CHECK:         "relax.packed_grouped_matmul"(%{{.*}}, %[[PACKED]], %{{.*}}) {layout = "tile 8, rows 2", n = 24 : i64}
+func.func @grouped(%x: tensor<4x5xbf16>, %ends: tensor<3xi64>, %w: tensor<5x24xbf16> {relax.name = "w"})
+    -> tensor<4x8xbf16> attributes {relax.num_input = 2 : i64} {
+  %p = "relax.pack_weight"(%w) {layout = "tile 8"} : (tensor<5x24xbf16>) -> tensor<3x5x8xbf16>
+  %0 = "relax.packed_grouped_matmul"(%x, %p, %ends) {layout = "tile 8", n = 24 : i64}
+      : (tensor<4x5xbf16>, tensor<3x5x8xbf16>, tensor<3xi64>) -> tensor<4x8xbf16>
+  return %0 : tensor<4x8xbf16>
+}

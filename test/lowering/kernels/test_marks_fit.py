@@ -15,7 +15,7 @@ from relaxir.dialect.errors import RelaxError
 from relaxir.lowering.lower import lower
 from support.stages import lowered, target_named
 
-#: Products of integers in words, of what integers in words stand for, and of pairs of bf16.
+#: Products of integers in words, of what integers in words stand for, and of pairs of bf16; of rows in groups, too.
 TEXTS = {
     "integers": """
 func.func @main(%x: tensor<4x64xi8>, %a: tensor<4x2xf32>, %b: tensor<4x2xi32>, %w: tensor<2x8x32xui32>,
@@ -23,6 +23,20 @@ func.func @main(%x: tensor<4x64xi8>, %a: tensor<4x2xf32>, %b: tensor<4x2xi32>, %
   %r = "relax.quantized_matmul"(%x, %a, %b, %w, %s, %z) {layout = "tile 32, rows 4, u4x8", n = 64 : i64}
     : (tensor<4x64xi8>, tensor<4x2xf32>, tensor<4x2xi32>, tensor<2x8x32xui32>, tensor<2x2x32xf32>, tensor<2x2x32xi8>)
     -> tensor<4x64xf32>
+  return %r : tensor<4x64xf32>
+}""",
+    "grouped integers": """
+func.func @main(%x: tensor<4x64xi8>, %a: tensor<4x1xf32>, %b: tensor<4x1xi32>, %w: tensor<6x16x32x4xi8>,
+                %s: tensor<6x1x32xf32>, %z: tensor<i32>, %e: tensor<3xi64>) -> tensor<4x64xf32> {
+  %r = "relax.quantized_grouped_matmul"(%x, %a, %b, %w, %s, %z, %e) {layout = "tile 32, rows 4", n = 192 : i64}
+    : (tensor<4x64xi8>, tensor<4x1xf32>, tensor<4x1xi32>, tensor<6x16x32x4xi8>, tensor<6x1x32xf32>, tensor<i32>, tensor<3xi64>)
+    -> tensor<4x64xf32>
+  return %r : tensor<4x64xf32>
+}""",
+    "grouped pairs": """
+func.func @main(%x: tensor<4x64xbf16>, %w: tensor<6x32x32x2xbf16>, %e: tensor<3xi64>) -> tensor<4x64xf32> {
+  %r = "relax.packed_grouped_matmul"(%x, %w, %e) {layout = "tile 32, rows 2", n = 192 : i64, out_dtype = f32}
+    : (tensor<4x64xbf16>, tensor<6x32x32x2xbf16>, tensor<3xi64>) -> tensor<4x64xf32>
   return %r : tensor<4x64xf32>
 }""",
     "words": """
@@ -93,6 +107,11 @@ def roles(*names: str) -> Edit:
     return to(ROLES, f"roles = [{', '.join(json(n) for n in names)}]")
 
 
+def roles_of_groups(*names: str) -> Edit:
+    """The same where rows are in groups."""
+    return to(ROLES.replace("]", ', "ends"]'), f"roles = [{', '.join(json(n) for n in names)}]")
+
+
 def json(name: str) -> str:
     return f'"{name}"'
 
@@ -121,7 +140,7 @@ MISFITS: dict[str, tuple[str, Edit, str]] = {
     "unknown role": (
         "integers",
         roles("x", "x_scale", "weights", "scale", "zero", "x_sum"),
-        "expected roles among x, x_scale, weight, scale, zero, x_sum, got weights",
+        "expected roles among x, x_scale, weight, scale, zero, x_sum, ends, got weights",
     ),
     "missing role": (
         "integers",
@@ -187,6 +206,26 @@ MISFITS: dict[str, tuple[str, Edit, str]] = {
         "integers",
         to("arith.shrsi", "arith.ceildivsi"),
         "expected integer operations in a body with marks, got 'arith.ceildivsi'",
+    ),
+    "rows of all groups": (
+        "grouped integers",
+        to("arith.andi", "arith.ori"),
+        "expected rows of other groups to add nothing",
+    ),
+    "no ends of groups": (
+        "grouped integers",
+        roles_of_groups("x", "x_scale", "weight", "scale", "zero", "x_sum", "zero"),
+        "expected a left factor that relax.row_groups masks by ends of groups",
+    ),
+    "panels of groups": (
+        "grouped pairs",
+        among_marks("relax.layout", '"tile 16, rows 2"'),
+        "expected a right operand that is read as it is packed, 'tile 16, rows 2', got (d0, d1, d2, d3) -> (d2 * 2 +",
+    ),
+    "rows that nothing masks": (
+        "grouped pairs",
+        lambda text: re.sub(r"arith.select (%\w+), (%\w+), %cst\w* : f32", r"arith.addf \2, \2 : f32", text),
+        "expected a left factor that relax.row_groups masks by ends of groups",
     ),
     "form of a word": ("words", to('relax.word = "u4x8"', "relax.word"), 'expected relax.word such as "u4x8", got unit'),
     "width of a word": ("words", to('relax.word = "u4x8"', 'relax.word = "u4x4"'), "expected a word of i16, got i32"),
