@@ -1,14 +1,13 @@
-"""Mixtures of experts for export, in a form for processors and one for GPUs, which read the weights of chosen experts alone.
+"""Mixtures of experts for export, in two forms that read the weights of chosen experts alone.
 
 transformers' own forms gather tokens, or weights, by what the router says: sizes that depend on data, copies of matrices, or
 a product that only some dtypes have.
 
-For processors each expert computes all tokens if one of them chose it, and counts for those that did. A product's weight is a
-matrix of the checkpoint, which is laid out, or quantized, beforehand. The compiler makes a branch around what a mask keeps no
-row of (``relax-skip-masked-products``), so a token reads the weights of its own experts alone.
+Tokens are sorted by expert, and each part of them is multiplied with the matrix of its expert (``relax.grouped_matmul``): work
+is that of the chosen experts, no size depends on data, and a layer is as many ops however many experts it has.
 
-A GPU's host would wait for such a branch. There tokens are sorted by expert, and each part of them is multiplied with the
-matrix of its expert (``relax.grouped_matmul``): work is that of the chosen experts, and no size depends on data.
+Where a file has experts quantized in ways that do not make one matrix, each computes all tokens if one of them chose it, and
+counts for those that did. The compiler makes a branch around what a mask keeps no row of (``relax-skip-masked-products``).
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
 __all__ = ["EXPERTS", "GROUPED_EXPERTS"]
 
-#: Under this name transformers knows the form for processors.
+#: Under this name transformers knows the form of one expert after the other.
 EXPERTS = "relaxir"
-#: And under this one that for GPUs.
+#: And under this one that of rows in groups.
 GROUPED_EXPERTS = "relaxir_grouped"
 
 

@@ -33,7 +33,7 @@ class Case:
         make: builds module and inputs; imports torch.
         weights: dtype of the weights; peers take a path of their own for other than f32. With bf16 all else is in bf16, too.
         layers: whether the module is a stack of narrow layers alone, not a model.
-        gguf: whether the module is a Llama that llama.cpp can run.
+        gguf: whether the module is one that llama.cpp can run.
         file: of an ONNX file: ``"exported"``, or what ONNX Runtime's tools derive of that (``support/exported_onnx.py``).
         tolerance: largest difference from torch, relative to the largest output.
         quick: whether ``--quick`` runs it.
@@ -93,6 +93,14 @@ def _llama(hidden: int, layers: int, length: int, weights: str = "f32", quick: b
     tolerance = {"f32": 5e-3, "bf16": 5e-2, "int8": 6e-2, "int4": 8e-2}[weights]
     make = _module(lambda: networks.llama(hidden, layers, length, weights, past))
     return Case(name, make, weights, gguf=True, tolerance=tolerance, quick=quick, gib=gib)
+
+
+def _mixture(length: int, weights: str = "f32") -> Case:
+    """As :func:`_llama`, of a mixture of experts, of which rounding takes another one now and then."""
+    narrow = "" if weights == "f32" else f"-{weights}"
+    name = f"qwen3-moe-1024x2{narrow}-" + ("decode" if length == 1 else f"prefill-{length}")
+    tolerance = {"f32": 2e-2, "bf16": 1e-1, "int8": 1e-1, "int4": 1e-1}[weights]
+    return Case(name, _module(lambda: networks.qwen3_moe(length, weights)), weights, gguf=True, tolerance=tolerance, gib=1.0)
 
 
 def _files(name: str, make: Callable[[], tuple[nn.Module, dict[str, torch.Tensor]]], *forms: str) -> list[Case]:
@@ -160,6 +168,8 @@ CASES: dict[str, Case] = {
         Case("qwen2-0.5bx4-prefill-128", _module(lambda: networks.qwen2(128)), gib=0.3),
         Case("qwen2-0.5bx4-decode", _module(lambda: networks.qwen2(1)), gib=0.3),
         Case("mixtral-1024x2-decode", _module(lambda: networks.mixtral(1)), gib=0.8),
+        Case("mixtral-1024x2-prefill-128", _module(lambda: networks.mixtral(128)), gib=0.8),
+        *(_mixture(length, weights) for weights in ("f32", "bf16", "int8", "int4") for length in (128, 1)),
         *_files("bert", lambda: networks.bert(1), "int8", "qdq", "nbits"),
         *_files("gpt2", lambda: networks.gpt2(128), "int8", "qdq"),
         *_files("llama", lambda: networks.llama(2048, 2, 128), "int8", "nbits"),

@@ -1,4 +1,4 @@
-"""A Llama or Qwen2 of transformers as the GGUF file that llama.cpp reads."""
+"""A Llama, Qwen2 or Qwen3-MoE of transformers as the GGUF file that llama.cpp reads."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .cases import Built, Case
 
 __all__ = ["ARCHITECTURES", "write", "write_model"]
 
-#: Kinds of models (``config.model_type``) that are written; llama.cpp calls them the same.
-ARCHITECTURES = ("llama", "qwen2")
+#: Kinds of models (``config.model_type``) that are written, and what llama.cpp calls them.
+ARCHITECTURES = {"llama": "llama", "qwen2": "qwen2", "qwen3_moe": "qwen3moe"}
 
 _LAYER = {
     "input_layernorm": "attn_norm",
@@ -21,6 +21,9 @@ _LAYER = {
     "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "mlp.gate": "ffn_gate_inp",
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
@@ -46,7 +49,7 @@ def write_model(model: Any, weights: str, path: Path) -> None:
     import gguf
 
     config = model.config
-    writer = gguf.GGUFWriter(str(path), config.model_type)
+    writer = gguf.GGUFWriter(str(path), ARCHITECTURES[config.model_type])
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
@@ -54,12 +57,19 @@ def write_model(model: Any, weights: str, path: Path) -> None:
     writer.add_head_count(config.num_attention_heads)
     writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_rope_dimension_count(config.hidden_size // config.num_attention_heads)
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    writer.add_rope_dimension_count(size)
+    if hasattr(config, "num_experts"):
+        writer.add_key_length(size)
+        writer.add_value_length(size)
+        writer.add_expert_count(config.num_experts)
+        writer.add_expert_used_count(config.num_experts_per_tok)
+        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
     _add_vocabulary(writer, gguf, config.vocab_size)
     kind = gguf.GGMLQuantizationType[_KINDS[weights]]
     for name, tensor in _tensors(model, config):
-        if tensor.ndim == 1 or name == "token_embd.weight" or weights == "f32":
+        if tensor.ndim == 1 or name == "token_embd.weight" or "gate_inp" in name or weights == "f32":
             writer.add_tensor(name, tensor)
         else:
             writer.add_tensor(name, gguf.quants.quantize(tensor, kind), raw_dtype=kind)
@@ -94,7 +104,18 @@ def _tensors(model: Any, config: Any) -> list[tuple[str, np.ndarray]]:
                 tensor = state.get(f"model.layers.{i}.{theirs}.{part}")
                 if tensor is not None:
                     found.append((f"blk.{i}.{ours}.{part}", _interleaved(tensor, heads[ours]) if ours in heads else tensor))
+        found += _experts(state, i)
     return found
+
+
+def _experts(state: dict[str, np.ndarray], layer: int) -> list[tuple[str, np.ndarray]]:
+    """The matrices of all experts of a layer, ``[experts, out, in]``; none of a layer without such."""
+    first = state.get(f"model.layers.{layer}.mlp.experts.gate_up_proj")
+    if first is None:
+        return []
+    gate, up = np.split(first, 2, axis=1)
+    parts = {"gate": gate, "up": up, "down": state[f"model.layers.{layer}.mlp.experts.down_proj"]}
+    return [(f"blk.{layer}.ffn_{name}_exps.weight", np.ascontiguousarray(part)) for name, part in parts.items()]
 
 
 def _interleaved(weight: np.ndarray, heads: int) -> np.ndarray:

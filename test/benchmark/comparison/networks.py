@@ -295,3 +295,24 @@ def mixtral(length: int) -> Made:
     config = MixtralConfig(vocab_size=4096, hidden_size=1024, num_hidden_layers=2, num_attention_heads=16,
                            num_key_value_heads=4, intermediate_size=3584, attn_implementation="sdpa")  # fmt: skip
     return _decoder(MixtralForCausalLM(config), 4000, length)
+
+
+def qwen3_moe(length: int, weights: str = "f32") -> Made:
+    """Two blocks of Qwen3-MoE's form, half as wide: 64 experts, of which a token takes eight.
+
+    The router tells experts apart more than one of random numbers does: mostly the same are taken, however it is rounded.
+    """
+    from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+    config = Qwen3MoeConfig(vocab_size=4096, hidden_size=1024, num_hidden_layers=2, num_attention_heads=16,
+                            num_key_value_heads=4, head_dim=64, intermediate_size=1024, moe_intermediate_size=512,
+                            num_experts=64, num_experts_per_tok=8, norm_topk_prob=True, max_position_embeddings=2048,
+                            attn_implementation="sdpa")  # fmt: skip
+    model = Qwen3MoeForCausalLM(config)
+    for name, part in model.named_parameters():
+        if name.endswith("mlp.gate.weight"):
+            part.data *= 40
+        elif weights != "f32" and part.ndim > 1 and "embed_tokens" not in name:
+            for matrix in part.data if part.ndim > 2 else [part.data]:
+                _round(matrix, weights)
+    return _decoder(model, 4000, length)
