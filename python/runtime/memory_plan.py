@@ -18,6 +18,8 @@ __all__ = ["MemoryPlan", "StepCall", "StepRun", "plan_memory", "predicted_peak",
 
 # Bytes of a piece of a weight that is copied: as many as a disk is busy with for some milliseconds.
 _COPY_BYTES = 4 << 20
+# What a step holds that is run as a whole, if it can be otherwise: more than weights of most layers take.
+_HELD_BYTES = 256 << 20
 # Bytes of a row worth a call of the system to read: 8 KiB take 4 us, 0.5 KiB 2 (page cache, Zen 5).
 _ROW_BYTES = 8 << 10
 # Pieces that one call of the system fills, at most; Linux takes 1024.
@@ -88,11 +90,14 @@ def plan_memory(
 ) -> MemoryPlan:  # fmt: skip
     """Steps as a whole where one alone stays within the limit, else in pieces; as many threads as all together let.
 
+    Without a limit, those in pieces that would hold much more than what they make, as :func:`_is_held` says.
+
     Raises:
         RelaxError: a step takes more, even in pieces.
     """
     if memory_limit is None:
-        return MemoryPlan(min(jobs, max(len(manifest.steps), 1)), predicted_peak(manifest, source))
+        held = {step.sets: step.parts for step in manifest.steps if step.parts is not None and _is_held(manifest, source, step)}
+        return MemoryPlan(min(jobs, max(len(manifest.steps), 1)), predicted_peak(manifest, source, held), held)
     limit = expect_count(memory_limit, "a memory limit of 1 byte or more")
     ahead, parts, most, largest = source.ahead_bytes, dict[tuple[str, ...], Pieces](), 0, ""
     for step in manifest.steps:
@@ -107,11 +112,31 @@ def plan_memory(
     return MemoryPlan(min(jobs, (limit - ahead) // max(most, 1)), most, parts)
 
 
-def predicted_peak(manifest: Manifest, source: RawWeights) -> int:
-    """Memory of the largest step, with both forms of weights that are converted."""
-    if not source.converts and not any(step.reads for step in manifest.steps):
+def predicted_peak(
+    manifest: Manifest, source: RawWeights, parts: Mapping[tuple[str, ...], Pieces] | None = None
+) -> int:  # fmt: skip
+    """Memory of the largest step, with both forms of weights that are converted; some run in pieces."""
+    parts = parts or {}
+    if not parts and not source.converts and not any(step.reads for step in manifest.steps):
         return manifest.peak_bytes
-    return max((step_bytes(manifest, source, step) for step in manifest.steps), default=0)
+    return max(
+        (
+            _part_bytes(manifest, source, step, parts[step.sets]) if step.sets in parts else step_bytes(manifest, source, step)
+            for step in manifest.steps
+        ),
+        default=0,
+    )
+
+
+def _is_held(manifest: Manifest, source: RawWeights, step: StepSpec) -> bool:
+    """Whether a step reads much that is made of other tensors, and can do so a piece at a time.
+
+    Experts that a file has one by one are such: all of a layer joined are more than all that is made of them.
+    """
+    made = [n for n in step.gets if not source.reads_ranges(n)]
+    if not made or not all(source.reads_parts(n) for n in made):
+        return False
+    return step_bytes(manifest, source, step) > _HELD_BYTES
 
 
 def step_bytes(manifest: Manifest, source: RawWeights, step: StepSpec) -> int:

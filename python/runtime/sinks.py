@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_empty
@@ -10,24 +10,33 @@ from ..weights.sharded import ShardedWriter
 from ..weights.writer import StreamWriter
 from .scratch import Scratch
 
-__all__ = ["FileSink", "MemorySink", "Sink", "buffer_arrays", "buffer_bytes"]
+__all__ = ["FileSink", "MemorySink", "Sink", "Taker", "buffer_arrays", "buffer_bytes"]
+
+
+#: Takes a result, or piece after piece of it, in the order of their bytes.
+Taker = Callable[[Array], None]
 
 
 class Sink(Protocol):
-    """Where results go: memory for a step's outputs, a way to keep one, and a way to keep a raw weight as it is."""
+    """Where results go: memory for a step's outputs, ways to keep one, at once or in pieces, or a raw weight as it is."""
 
     def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int: ...
     def outputs(self, specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]: ...
     def put(self, name: str, array: Array) -> None: ...
     def copy(self, name: str, array: Array) -> None: ...
+    def begin(self, name: str, spec: ArraySpec) -> Taker: ...
 
 
 class FileSink:
     """Results go through a shared buffer to the file: measured faster than computing into its mapped pages."""
 
     def __init__(self, writer: StreamWriter | ShardedWriter):
+        self._writer = writer
         self.put = self.copy = writer.put
-        self.begin = writer.begin
+
+    def begin(self, name: str, spec: ArraySpec) -> Taker:
+        del spec
+        return self._writer.begin(name).put
 
     def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int:
         return buffer_bytes(specs)
@@ -51,6 +60,17 @@ class MemorySink:
 
     def put(self, name: str, array: Array) -> None:
         self.arrays[name] = array
+
+    def begin(self, name: str, spec: ArraySpec) -> Taker:
+        whole = self.arrays[name] = aligned_empty(spec.dtype, spec.shape)
+        there, filled = whole.reshape(-1), 0
+
+        def put(piece: Array) -> None:
+            nonlocal filled
+            there[filled : filled + piece.size] = piece.reshape(-1)
+            filled += piece.size
+
+        return put
 
     def copy(self, name: str, array: Array) -> None:
         if self._shares and address(array) % ALIGNMENT == 0:

@@ -26,7 +26,7 @@ from .library import EntryFunction
 from .memory_plan import MemoryPlan, StepCall, StepRun, plan_memory, runs_of
 from .raw_weights import Piece, RawWeights
 from .scratch import Scratch
-from .sinks import FileSink, Sink, buffer_arrays
+from .sinks import Sink, Taker, buffer_arrays
 from .step_buffers import Need, StepBuffers, WriteBehind
 from .threads import alone, work_alone
 
@@ -79,7 +79,7 @@ ProgressHook = Callable[[PrepareProgress], None]
 class _Writing:
     """Where the results of a run go, and the step that is done with it, if one is."""
 
-    takers: Sequence[Callable[[Array], None]]
+    takers: Sequence[Taker]
     completes: StepSpec | None
 
 
@@ -105,7 +105,7 @@ class StepStream:
         self, manifest: Manifest, functions: Functions, source: RawWeights, sink: Sink, steps: Sequence[StepSpec],
         progress: ProgressHook | None, plan: MemoryPlan | None = None,
     ):  # fmt: skip
-        """Takes what runs; ``plan`` says which steps run in pieces, into a file then."""
+        """Takes what runs; ``plan`` says which steps run in pieces."""
         self._plan = plan_memory(manifest, source) if plan is None else plan
         self._manifest = manifest
         self._functions = functions
@@ -185,11 +185,10 @@ class StepStream:
             self._run(step, run, _Writing(takers, None), own)
         self._run(step, last, _Writing(takers, step), own)
 
-    def _takers(self, step: StepSpec, is_parted: bool) -> list[Callable[[Array], None]]:
+    def _takers(self, step: StepSpec, is_parted: bool) -> list[Taker]:
         """What takes the results of a step, or pieces of them."""
         if is_parted:
-            assert isinstance(self._sink, FileSink)
-            return [self._sink.begin(name).put for name in step.sets]
+            return [self._sink.begin(name, self._manifest.prepared_weights[name].array) for name in step.sets]
         put = self._sink.copy if step.symbol is None else self._sink.put
         return [functools.partial(put, name) for name in step.sets]
 

@@ -194,10 +194,13 @@ class FolderWeights(DerivedSource):
         """
         wanted, one = self._expected[name], copy.deepcopy(found.converter)
         assert one is not None
-        self._touch(name, (found.keys[i] for i in places))
+        # Of a part, what it is made of is let go of at once: a step may read all others behind it.
+        self._touch(name, (found.keys[i] for i in places) if count is None else ())
         for key, pattern in ((found.keys[i], found.patterns[i]) for i in places):
             tensor = torch.from_numpy(np.array(self._stored.get(key), wanted.dtype, order="C"))
             one.add_tensor(found.target, key, pattern, tensor)  # pyright: ignore[reportArgumentType]: tensors are taken, too
+            if count is not None:
+                self._stored.release(key)
         try:
             made: Any = one.convert(found.target, model=self._model, config=self._model.config)[self._targets[name]]
         except Exception as error:  # what transformers' operations raise for shapes and counts that do not fit

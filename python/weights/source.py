@@ -122,7 +122,7 @@ class DerivedSource:
         raise NotImplementedError(name)
 
     def _touch(self, name: str, parts: Iterable[str]) -> None:
-        """Says which of these are read, where a part of a tensor is: the others are none that :meth:`release` lets go of."""
+        """Says which of these :meth:`release` lets go of, where a part of a tensor is read: of no others."""
         self._touched.setdefault(name, {}).update(dict.fromkeys(parts))
 
     @property
@@ -147,7 +147,8 @@ class DerivedSource:
 
     def release(self, name: str) -> None:
         """Lets go of what a tensor, or the parts of it that were read, was made of."""
-        for part in self._touched.pop(name, None) or self._parts(name):
+        touched = self._touched.pop(name, None)
+        for part in self._parts(name) if touched is None else touched:
             self._stored.release(part)
 
     def check_unchanged(self, names: Iterable[str] | None = None) -> None:

@@ -13,12 +13,16 @@ import torch
 import transformers
 
 from relaxir import RelaxError
+from relaxir.lowering import split_steps
+from relaxir.runtime import memory_plan, prepare
+from relaxir.runtime.memory_plan import MemoryPlan
 from relaxir.tools import cli
 from relaxir.transformers.cache_name import CACHE
 from relaxir.weights import Checkpoint
 from support import models
 from support.hf_folders import SMALL, RoundedCache, loaded, saved
 
+_WIDE = {"hidden_size": 128, "intermediate_size": 512}
 GROUPED = SMALL | {"num_key_value_heads": 2}
 GPT2 = {"vocab_size": 96, "n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 64, "bos_token_id": 1, "eos_token_id": 2}
 
@@ -131,13 +135,23 @@ def test_a_mixture_of_experts(tmp_path: Path) -> None:
     compiled = loaded(tmp_path)
     assert_same_tokens(compiled, model)
     assert "model.model.layers.0.mlp.experts.gate_up_proj" in compiled.executable().manifest.raw_weights
-    assert "scf.if" in compiled.executable().module_text  # an expert that no token chose is not read
+    assert "relax.packed_grouped_matmul" in compiled.executable().module_text  # an expert that no token chose is not read
 
 
+@pytest.mark.parametrize("held", [1 << 20, 1 << 30])
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_each_matrix_of_an_expert_is_read_once(jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And let go of once: not all of a layer for each of them, of which there may be hundreds."""
-    size = GROUPED | {"num_local_experts": 4, "num_experts_per_tok": 1, "num_hidden_layers": 2}
+def test_each_matrix_of_an_expert_is_read_once(
+    jobs: int, held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """And let go of once: not all of a layer for each of them, of which there may be hundreds.
+
+    Where all of a layer are much, they are prepared a few at a time, in memory for these.
+    """
+    monkeypatch.setattr(memory_plan, "_HELD_BYTES", held)
+    monkeypatch.setattr(split_steps, "PIECE_BYTES", 1 << 20)
+    plans, plan = list[MemoryPlan](), prepare.plan_memory
+    monkeypatch.setattr(prepare, "plan_memory", lambda *given: plans.append(plan(*given)) or plans[-1])
+    size = GROUPED | {"num_local_experts": 4, "num_experts_per_tok": 1, "num_hidden_layers": 2} | _WIDE
     model = saved("MixtralForCausalLM", "mixtral", size, tmp_path)
     read, released = Counter[str](), Counter[str]()
     get, release = Checkpoint.get, Checkpoint.release
@@ -154,6 +168,9 @@ def test_each_matrix_of_an_expert_is_read_once(jobs: int, tmp_path: Path, monkey
     monkeypatch.setattr(Checkpoint, "release", counting_release)
     compiled = loaded(tmp_path, jobs=jobs)
     assert_same_tokens(compiled, model)
+    (most,) = {plan.each for plan in plans}
+    joined = 4 * 2 * 128 * 512 * 4  # the first matrices of all experts of a layer, and what is made of them
+    assert (most < 2 * joined) == (held == 1 << 20)
     for counted in (read, released):
         experts = {name: count for name, count in counted.items() if ".experts." in name}
         assert len(experts) == 2 * 4 * 3
