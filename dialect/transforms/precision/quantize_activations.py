@@ -230,18 +230,20 @@ class _Function:
     def _exact_product(self, op: _Packed, weight: Dequantize) -> ir.Value:
         """The product of rows as several of integers each."""
         rows = self._quantized_rows(op, _groups(weight), exact=True)
-        parts, f32 = 1, ir.F32Type.get()
         if isinstance(op, PackedGroupedMatMul):
-            parts = parts_of_row(op.x)
-            with ir.InsertionPoint(op), op.location:
-                rows = [reshaped(v, [_shape(op.x)[0] * parts, TensorInfo.of(v).shape[-1]]) for v in rows]
-        product = self._product(op, weight, rows, f32, parts).result
+            return self._exact_of_groups(op, weight, rows)
+        product = self._product(op, weight, rows, ir.F32Type.get()).result
         with ir.InsertionPoint(op), op.location:
-            if isinstance(op, PackedGroupedMatMul):
-                count, columns = TensorInfo.of(op.result).shape
-                found = Sum.create(reshaped(product, [count, parts, columns]), axis=[1]).result
-            else:
-                found = sum_of_parts(product, op.x)
+            return cast(sum_of_parts(product, op.x), TensorInfo.of(op.result).dtype)
+
+    def _exact_of_groups(self, op: PackedGroupedMatMul, weight: Dequantize, rows: Sequence[ir.Value]) -> ir.Value:
+        """The same of rows in groups, whose parts [m, parts, ...] are rows of the same group."""
+        (count, columns), parts = _shape(op.result), parts_of_row(op.x)
+        with ir.InsertionPoint(op), op.location:
+            flat = [reshaped(v, [count * parts, TensorInfo.of(v).shape[-1]]) for v in rows]
+        product = self._product(op, weight, flat, ir.F32Type.get(), parts).result
+        with ir.InsertionPoint(op), op.location:
+            found = Sum.create(reshaped(product, [count, parts, columns]), axis=[1]).result
             return cast(found, TensorInfo.of(op.result).dtype)
 
     def _refusal(self, op: _Packed, weight: Dequantize) -> str | None:
