@@ -168,7 +168,7 @@ INTEGER_SUMS = "relax.integer_sums"
 
 #: On a contraction whose left factor is masked by groups of rows: a row has the terms of one step of the first reduction, whose
 #: last row the third input says; a unit.
-#: Written by linalg/grouped_products, linalg/quantized_products; read by kernels/structure/row_groups.
+#: Written by linalg/grouped_products; read by kernels/structure/row_groups.
 ROW_GROUPS = "relax.row_groups"
 
 #: On the operation of a body that takes an integer out of a word: how the word is, ``u4x8``. Of a word that is read at

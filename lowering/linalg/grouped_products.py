@@ -21,7 +21,7 @@ from .dtypes import accumulator_type, storage_dtype
 from .kernel import call_kernel
 from .scalar import Scalar, emit, maximum, select
 
-__all__ = ["GROUP", "ROW", "group_products", "is_of_group"]
+__all__ = ["GROUP", "ROW", "group_mark", "group_products", "is_of_group"]
 
 _KINDS = "pprr"
 #: The loops over rows and groups.
@@ -64,8 +64,13 @@ def _add_products(
         return (Scalar(total) + own * factor(y, right.dtype, source)).value
 
     inputs = [(left.value, left.exprs), (right.value, right.exprs), (ends, [GROUP])]
-    mark = contraction_mark() | layout_mark(right) | {ROW_GROUPS: ir.UnitAttr.get()}
+    mark = contraction_mark() | layout_mark(right) | group_mark()
     return b.generic(_KINDS, inputs, start, body, range(2), mark)
+
+
+def group_mark() -> dict[str, ir.Attribute]:
+    """What says that rows are masked by groups."""
+    return {ROW_GROUPS: ir.UnitAttr.get()}
 
 
 def is_of_group(ends: ir.Value, end: ir.Value) -> Scalar:

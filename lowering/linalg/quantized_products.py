@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from ...dialect.bindings import ir
 from ...dialect.packed_layout import PackedLayout
 from ..integer_product import IntegerProduct
-from ..marks import ROW_GROUPS
 from .builder import ZERO, Input, LinalgBuilder, Size, index, value_type
 from .contraction import contraction_mark, converted
 from .conversion import convert, load
 from .dtypes import is_unsigned, storage_dtype
-from .grouped_products import GROUP, is_of_group
+from .grouped_products import GROUP, group_mark, is_of_group
 from .kernel import call_kernel
 from .registry import Source, lowering
 from .scalar import Scalar, constant, emit, select
@@ -139,7 +138,7 @@ class _QuantizedProduct:
             mark |= self.product.mark()
         ends = None
         if self.is_grouped:
-            mark |= {ROW_GROUPS: ir.UnitAttr.get()}
+            mark |= group_mark()
             ends = arguments[list(self.inputs).index("ends")]
         body = functools.partial(self._add_exactly if self.is_exact else self._add, ends)
         summed = b.generic(self.kinds, inputs, start, body, range(self.rank), mark)

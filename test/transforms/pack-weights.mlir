@@ -138,11 +138,13 @@ func.func @groups(%x: tensor<2x4x4x6xf32>, %a: tensor<12x2x1x1xf32> {relax.name 
 
 // Columns in groups are in panels that those of one group fill; of fewer than four of these matrices stay.
 // CHECK-LABEL: @columns_in_groups
-// CHECK:         %[[PACKED:.*]] = "relax.pack_weight"(%arg2) {layout = "tile 4"} : (tensor<5x36xf32>) -> tensor<9x5x4xf32>
+// CHECK:         %[[PACKED:.*]] = "relax.pack_weight"(%arg2) {layout = "tile 4"}
+// CHECK-SAME:      : (tensor<5x36xf32>) -> tensor<9x5x4xf32>
 // CHECK:         "relax.packed_grouped_matmul"(%arg0, %[[PACKED]], %arg1) {layout = "tile 4", n = 36 : i64}
 // CHECK:         "relax.grouped_matmul"(%arg0, %arg3, %arg1)
 func.func @columns_in_groups(%x: tensor<4x5xf32>, %ends: tensor<3xi64>, %w: tensor<5x36xf32> {relax.name = "w"},
-    %v: tensor<5x18xf32> {relax.name = "v"}) -> (tensor<4x12xf32>, tensor<4x6xf32>) attributes {relax.num_input = 2 : i64} {
+    %v: tensor<5x18xf32> {relax.name = "v"}) -> (tensor<4x12xf32>, tensor<4x6xf32>)
+    attributes {relax.num_input = 2 : i64} {
   %0 = "relax.grouped_matmul"(%x, %w, %ends) : (tensor<4x5xf32>, tensor<5x36xf32>, tensor<3xi64>) -> tensor<4x12xf32>
   %1 = "relax.grouped_matmul"(%x, %v, %ends) : (tensor<4x5xf32>, tensor<5x18xf32>, tensor<3xi64>) -> tensor<4x6xf32>
   return %0, %1 : tensor<4x12xf32>, tensor<4x6xf32>

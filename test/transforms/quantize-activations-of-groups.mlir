@@ -1,4 +1,5 @@
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-activations{floats=false exact=true})' | filecheck %s
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-activations{floats=false exact=true})' \
+// RUN:   | filecheck %s
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-activations)' | filecheck %s --check-prefix=ROUNDED
 
 // As many rows as groups are one of each on the average: each becomes three of bytes, one behind the other, and ends are those
