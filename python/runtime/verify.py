@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..weights.arrays import Array, ArraySpec
 from .binding import check_bytes, checked_prepared
 from .prepare import PrepareOptions, checked_source
 from .scratch import Scratch
-from .sinks import buffer_arrays, buffer_bytes
+from .sinks import Taker, buffer_arrays, buffer_bytes
 from .sources import AGAIN, WeightSource, problems_text
 from .step_stream import Functions, StepStream
 
@@ -73,8 +74,25 @@ class _Comparison:
         if not all(self._agrees(name, rows[i : i + step], i) for i in range(0, len(rows), step)):
             self.different.add(name)
 
+    def begin(self, name: str, spec: ArraySpec) -> Taker:
+        axis = next((i for i, size in enumerate(spec.shape) if size != 1), 0)
+        filled, along = 0, math.prod(spec.shape[axis + 1 :])
+
+        def put(piece: Array) -> None:
+            nonlocal filled
+            begin, filled = filled, filled + piece.size // max(1, along)
+            if not _are_same(piece, self._prepared.read_part(name, {axis: [(begin, filled)]} if spec.shape else {})):
+                self.different.add(name)
+
+        return put
+
     def _agrees(self, name: str, rows: Array, begin: int) -> bool:
         """Whether these bytes are in the file from that row on, which is read: a view of a file may end the process."""
         stored = self._prepared.read_part(name, {0: [(begin, begin + len(rows))]} if self._prepared.spec(name).shape else {})
-        one, other = (np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in (rows, stored))
-        return np.array_equal(one, other)
+        return _are_same(rows, stored)
+
+
+def _are_same(*arrays: Array) -> bool:
+    """Whether both have the same bytes."""
+    one, other = (np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in arrays)
+    return np.array_equal(one, other)

@@ -1,8 +1,9 @@
 // RUN: relax-opt %s --relax-set-target=target=cpu:x86-64-v4 --relax-lower-kernels | filecheck %s
-// RUN: relax-opt %s --relax-set-target=target=cpu:x86-64-v4 --relax-plan-contractions | filecheck %s --check-prefix=PLAN
+// RUN: relax-opt %s --relax-set-target=target=cpu:x86-64-v4 --relax-plan-contractions \
+// RUN:   | filecheck %s --check-prefix=PLAN
 
-// Rows in groups: a loop over these, and in it what a product of any number of rows is. The left factor is read without its
-// mask, from the first row of the group on; a group without rows reads nothing. Behind the last one results are zeros.
+// Rows in groups: a loop over these, and in it what a product of any number of rows is. The left factor is read without
+// its mask, from the first row of the group on; a group without rows reads nothing. Behind the last one are zeros.
 // PLAN:        relax.plan = "tile=8x2x16 sums=fma {{.*}} parts={{.*}}"
 // CHECK-LABEL: func.func private @rows(
 // CHECK-SAME:    %[[X:.*]]: memref<?x8xf32>, %[[W:.*]]: memref<3x8x32xf32>, %[[ENDS:.*]]: memref<3xi64>,

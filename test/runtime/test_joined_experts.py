@@ -15,6 +15,8 @@ import pytest
 import relaxir as rx
 from relaxir import RelaxError
 from relaxir.dialect.reports.checkpoint import CheckpointWeights
+from relaxir.lowering import split_steps
+from relaxir.runtime import memory_plan
 from relaxir.runtime.joined_experts import JoinedExperts, joined_weight
 from relaxir.runtime.sources import open_source
 from relaxir.weights import Checkpoint, write_safetensors
@@ -90,6 +92,34 @@ def test_files_are_as_of_stacked_experts(tmp_path: Path, names: Mapping[str, str
     assert report.extra_weights == ()
     assert (tmp_path / "a.prepared.safetensors").read_bytes() == (tmp_path / "b.prepared.safetensors").read_bytes()
     exe.verify(tmp_path / "a.prepared.safetensors", against=tmp_path / "a.safetensors")
+
+
+@pytest.mark.parametrize("weights", [None, "int8"])
+def test_many_experts_are_joined_a_few_at_a_time(weights: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a limit: into a file, in memory, and where a file is verified; the same bytes, in less memory."""
+    monkeypatch.setattr(split_steps, "PIECE_BYTES", 16 << 10)
+    monkeypatch.setattr(split_steps, "BLOCK_BYTES", 4 << 10)
+    b = rx.Builder()
+    with b.function("main"):
+        x, ends = b.input("x", ("n", HIDDEN)), b.input("ends", (EXPERTS,), "i64")
+        w = b.reshape(b.weight("layer.mlp.experts.gate_up_proj", (EXPERTS, 2 * INNER, HIDDEN)), (EXPERTS * 2 * INNER, HIDDEN))
+        b.output(y=b.grouped_matmul(x, b.permute_dims(w, axes=[1, 0]), ends))
+    exe, tensors = rx.compile(b.build(), weights=weights, cache=False), matrices(QWEN)
+    source, whole, pieces = (tmp_path / f"{name}.safetensors" for name in ("raw", "whole", "pieces"))
+    write_safetensors(source, tensors)
+    most = exe.prepare(source, whole).peak_bytes
+    monkeypatch.setattr(memory_plan, "_HELD_BYTES", 0)
+    report = exe.prepare(source, pieces)
+    assert report.peak_bytes <= report.predicted_peak_bytes < most
+    assert pieces.read_bytes() == whole.read_bytes()
+    held = exe.prepare(source)
+    for name in (stored := Checkpoint(whole)):
+        np.testing.assert_array_equal(held[name], stored.get(name))
+    exe.verify(pieces, against=source)
+    tensors["layer.mlp.experts.2.up_proj.weight"][-1, -1] = 100
+    write_safetensors(source, tensors)
+    with pytest.raises(RelaxError, match="got other bytes"):
+        exe.verify(pieces, against=source)
 
 
 def test_renamed_in_memory_and_in_other_files(tmp_path: Path) -> None:

@@ -291,11 +291,11 @@ class _Function:
                 self.rearranged[weight.result] = self._rearranged(weight, _groups(weight))
         with ir.InsertionPoint(op), op.location:
             made, out_dtype = self.rearranged[weight.result], None if isinstance(dtype, ir.F32Type) else dtype
-            attrs = {"layout": made.layout, "n": op.n, "out_dtype": out_dtype}
+            factors, layout = (*rows, *made.operands), made.layout
             if isinstance(op, PackedMatMul):
-                return QuantizedMatMul.create(*rows, *made.operands, **attrs)
+                return QuantizedMatMul.create(*factors, layout=layout, n=op.n, out_dtype=out_dtype)
             ends = op.ends if parts == 1 else Multiply.create(op.ends, full(parts, TensorInfo.of(op.ends).dtype, [])).result
-            return QuantizedGroupedMatMul.create(*rows, *made.operands, ends, **attrs)
+            return QuantizedGroupedMatMul.create(*factors, ends, layout=layout, n=op.n, out_dtype=out_dtype)
 
     def _quantized_rows(self, op: _Packed, groups: int, exact: bool = False) -> tuple[ir.Value, ...]:
         key = op.x, groups
