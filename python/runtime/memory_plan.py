@@ -133,8 +133,9 @@ def _is_held(manifest: Manifest, source: RawWeights, step: StepSpec) -> bool:
 
     Experts that a file has one by one are such: all of a layer joined are more than all that is made of them.
     """
-    made = [n for n in step.gets if not source.reads_ranges(n)]
-    if not made or not all(source.reads_parts(n) for n in made):
+    whole = {n: manifest.raw_weights[n].array.nbytes for n in step.gets}
+    made = [n for n, count in whole.items() if source.parts(n) or source.part_bytes(n) > count]
+    if not made or any(source.reads_ranges(n) or not source.reads_parts(n) for n in made):
         return False
     return step_bytes(manifest, source, step) > _HELD_BYTES
 
