@@ -2,8 +2,8 @@
 // RUN:   | filecheck %s
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-activations)' | filecheck %s --check-prefix=ROUNDED
 
-// As many rows as groups are one of each on the average: each becomes three of bytes, one behind the other, and ends are those
-// of these. Rows that are rounded are as many as before.
+// As many rows as groups are one of each on the average: each becomes three of bytes, one behind the other, ends are
+// those of these. Rows that are rounded are as many as before.
 // CHECK-LABEL: @one_of_each
 // CHECK:         %[[INTEGERS:.*]] = "relax.reshape"({{.*}}) : (tensor<3x3x16xi8>) -> tensor<9x16xi8>
 // CHECK:         %[[SCALES:.*]] = "relax.reshape"({{.*}}) : (tensor<3x3x2xf32>) -> tensor<9x2xf32>
@@ -45,7 +45,7 @@ func.func @more(%x: tensor<4x16xf32> {relax.name = "x"}, %m: tensor<?x16xf32, {s
   return %1, %2 : tensor<4x8xf32>, tensor<?x8xf32, {sym = ["m"]}>
 }
 
-// Rows that are integers already stay what these stand for: a zero point would be taken out by the columns of each group.
+// Rows that are integers already stay what these stand for: zero points would be taken out by columns of each group.
 // ROUNDED-LABEL: @given
 // ROUNDED-NOT:     relax.quantized
 // ROUNDED:         return
