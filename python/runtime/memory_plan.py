@@ -96,7 +96,8 @@ def plan_memory(
         RelaxError: a step takes more, even in pieces.
     """
     if memory_limit is None:
-        held = {step.sets: step.parts for step in manifest.steps if step.parts is not None and _is_held(manifest, source, step)}
+        ways = {step.sets: _of_all(manifest, step) for step in manifest.steps if _is_held(manifest, source, step)}
+        held = {sets: parts for sets, parts in ways.items() if parts is not None}
         return MemoryPlan(min(jobs, max(len(manifest.steps), 1)), predicted_peak(manifest, source, held), held)
     limit = expect_count(memory_limit, "a memory limit of 1 byte or more")
     ahead, parts, most, largest = source.ahead_bytes, dict[tuple[str, ...], Pieces](), 0, ""
@@ -252,9 +253,14 @@ def _calls(
 
 def _least(manifest: Manifest, source: RawWeights, step: StepSpec) -> tuple[int, Pieces] | None:
     """How a step runs in pieces that take the least memory, and how much; None where it cannot."""
-    parts = _copied(manifest.prepared_weights[step.sets[0]].array) if step.symbol is None else step.parts
+    parts = _of_all(manifest, step)
     ways: list[Pieces] = [*([] if parts is None else [parts]), *([step.segments] if step.segments else [])]
     return min(((_part_bytes(manifest, source, step, way), way) for way in ways), key=lambda found: found[0], default=None)
+
+
+def _of_all(manifest: Manifest, step: StepSpec) -> PartsSpec | None:
+    """How a step runs in pieces of all its weights; None where it cannot."""
+    return _copied(manifest.prepared_weights[step.sets[0]].array) if step.symbol is None else step.parts
 
 
 def _part_bytes(manifest: Manifest, source: RawWeights, step: StepSpec, pieces: Pieces) -> int:

@@ -14,6 +14,7 @@ import transformers
 
 from relaxir import RelaxError
 from relaxir.lowering import split_steps
+from relaxir.lowering.manifest_steps import PartsSpec
 from relaxir.runtime import memory_plan, prepare
 from relaxir.runtime.memory_plan import MemoryPlan
 from relaxir.tools import cli
@@ -175,6 +176,19 @@ def test_each_matrix_of_an_expert_is_read_once(
         experts = {name: count for name, count in counted.items() if ".experts." in name}
         assert len(experts) == 2 * 4 * 3
         assert set(experts.values()) == {1}
+
+
+def test_a_large_table_is_widened_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both forms of an embedding would take more than all that decoding needs."""
+    monkeypatch.setattr(memory_plan, "_HELD_BYTES", 1 << 10)
+    monkeypatch.setattr(memory_plan, "_COPY_BYTES", 1 << 10)
+    plans, plan = list[MemoryPlan](), prepare.plan_memory
+    monkeypatch.setattr(prepare, "plan_memory", lambda *given: plans.append(plan(*given)) or plans[-1])
+    model = saved("LlamaForCausalLM", "llama", GROUPED, tmp_path)
+    assert_same_tokens(loaded(tmp_path), model)
+    (parts,) = (p for made in plans for sets, p in made.parts.items() if "embed_tokens" in sets[0])
+    assert isinstance(parts, PartsSpec)
+    assert parts.count == 12  # 96 rows of 128 bytes
 
 
 def test_experts_of_four_bits(tmp_path: Path) -> None:
