@@ -114,7 +114,8 @@ def _pooled(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: Any
 
 
 def _multiplied(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: Any) -> Size:
-    return 2 * product(results[0].shape) * _known(inputs[0].shape[-1])
+    parts = _known(inputs[0].shape[0]) if getattr(op, "parts", False) else 1
+    return 2 * product(results[0].shape) * _known(inputs[0].shape[-1]) * parts
 
 
 def _convolved(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: Any) -> Size:

@@ -32,8 +32,9 @@ class WeightLayouts:
         int8_unsigned: whether 8-bit integers of such a weight are unsigned.
         int8_groups: whether such a weight may have integers of four bits, and groups of rows with scales of their own; else it
             has bytes, and each sum one scale. Written where it may not.
-        int8_exact: whether products of bytes take so little that rows of floats are several of bytes each, all digits of them,
-            where a column of the weight has one scale. Written where they do.
+        int8_exact: how many rows of a weight of integers have to have one scale for products of bytes to take so little that
+            rows of floats are several of bytes each, all digits of them; bytes with one scale for a column are enough. 0: they
+            never do. Written where they do.
         panels: whether factors of matrix products are packed in panels and widened first, at run time as well; else products
             read them as they are, but for quantized weights. Written where they are not.
     """
@@ -44,7 +45,7 @@ class WeightLayouts:
     int8_rows: int = 4
     int8_unsigned: bool = True
     int8_groups: bool = True
-    int8_exact: bool = False
+    int8_exact: int = 0
     panels: bool = True
 
     @staticmethod
@@ -59,7 +60,7 @@ class WeightLayouts:
         required = expected.keys() - _OPTIONAL
         if not required <= found.keys() <= expected.keys() or not all(isinstance(a, expected[key]) for key, a in found.items()):
             raise RelaxError(f"expected {name} with {', '.join(sorted(required))}, got {attribute}", module.location)
-        numbers = {key: ir.IntegerAttr(found[key]).value for key, kind in expected.items() if kind is ir.IntegerAttr}
+        numbers = {k: ir.IntegerAttr(found[k]).value for k, kind in expected.items() if kind is ir.IntegerAttr and k in found}
         if min(numbers.values()) < 1:
             raise RelaxError(f"expected positive numbers in {name}, got {attribute}", module.location)
         flags = {key: ir.BoolAttr(found[key]).value for key, kind in expected.items() if kind is ir.BoolAttr and key in found}

@@ -283,7 +283,11 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
         y[m, n] = sum over g: x_scale[m, g] * scale[g, n] * (sum over k in g: x[m, k] * weight[k, n] - x_sum[m, g] * zero[g, n])
 
     The inner sums are exact, up to ``LONGEST_GROUP`` rows; the outer one is in f32, rounded once to ``out_dtype``. ``x`` is i8,
-    ``x_scale`` f32 and ``x_sum`` i32, the sums of its groups: ``[..., m, groups]``.
+    ``x_scale`` f32 and ``x_sum`` i32, the sums of its groups: ``[..., m, groups]``. A single scale, ``[..., m, 1]``, is that of
+    all groups of a row.
+
+    With ``parts``, what is of rows has one more dimension in front, of parts of the rows, whose products are added: ``x`` is
+    ``[parts, ..., m, k]``, and the result ``[..., m, n]``.
 
     The weight is of i8 or ui8, or ``ui32`` in a layout of words, with 2 or 4 rows side by side; see
     :class:`~relaxir.dialect.packed_layout.PackedLayout`. ``scale`` is f32, f16 or bf16 ``[panels, groups, tile]``, ``zero`` a
@@ -301,6 +305,7 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
         "layout": attributes.packed_layout(),
         "n": attributes.integer(),
         "out_dtype": attributes.dtype(default=None),
+        "parts": attributes.boolean(default=False),
     }
     packed = "weight"
     cost = op_costs.PRODUCT
@@ -308,6 +313,9 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, x_scale, x_sum, weight, scale, zero = operands
+        parts = int(attrs["parts"])
+        if x.rank <= parts:
+            raise RelaxError(f"expected x of at least {parts + 1} dimensions, got {x.rank}")
         require_rank(scale, 3, "scale")
         for info, what, wanted in (
             (x, "x", "i8"),
@@ -326,8 +334,9 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
             raise RelaxError(
                 f"expected groups of at most {LONGEST_GROUP} of k, got {shape_text([groups])} for {shape_text(x.shape)}"
             )
-        for info, what in ((x_scale, "x_scale"), (x_sum, "x_sum")):
-            _check_shape(info, [*x.shape[:-1], groups], what)
+        is_of_row = x_scale.rank > 0 and x_scale.shape[-1] == 1
+        _check_shape(x_scale, [*x.shape[:-1], 1 if is_of_row else groups], "x_scale")
+        _check_shape(x_sum, [*x.shape[:-1], groups], "x_sum")
         _check_integers(weight, layout, k // groups)
         _check_shape(scale, [scale.shape[0], groups, layout.tile], "scale")
         require_columns(scale.shape[0], layout, attrs["n"])
@@ -335,7 +344,7 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
         if zero.rank:
             _check_shape(zero, scale.shape, "zero")
         out_dtype = attrs["out_dtype"] or x_scale.dtype
-        result = x_scale.with_(shape=[*x.shape[:-1], attrs["n"]], dtype=out_dtype)
+        result = x_scale.with_(shape=[*x.shape[parts:-1], attrs["n"]], dtype=out_dtype)
         require_float(result, "out_dtype")
         return result
 
@@ -361,7 +370,7 @@ class QuantizedGroupedMatMul(Op, name="quantized_grouped_matmul"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         *factors, ends = operands
-        require_rank(factors[0], 2)
+        require_rank(factors[0], 2 + int(attrs["parts"]))
         result = QuantizedMatMul.infer(factors, attrs)
         return result.with_(shape=[result.shape[0], columns_of_group(attrs["n"], ends)])
 

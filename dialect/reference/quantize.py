@@ -97,6 +97,7 @@ def quantized_matmul(
     layout: PackedLayout,
     n: int,
     out_dtype: np.dtype[Any] | None,
+    parts: bool = False,
 ) -> Array:
     k, groups = x.shape[-1], scale.shape[1]
     # Integers of an f64 are exact as far as sums of 65536 products of bytes go.
@@ -105,20 +106,22 @@ def quantized_matmul(
     sums = (left @ right).swapaxes(0, 1)
     steps, shift = (_by_group(a, scale, n) for a in (scale, zero))
     sums -= x_sum.astype(np.float64).reshape(-1, groups, 1) * shift
-    factors = x_scale.reshape(-1, groups, 1) * steps.astype(np.float32)
-    total = np.sum(sums.astype(np.float32) * factors, axis=1, dtype=np.float32)
-    return convert(total.reshape(*x.shape[:-1], n), out_dtype or x_scale.dtype)
+    factors = x_scale.reshape(-1, x_scale.shape[-1], 1) * steps.astype(np.float32)
+    total = np.sum(sums.astype(np.float32) * factors, axis=1, dtype=np.float32).reshape(*x.shape[:-1], n)
+    if parts:
+        total = np.add.reduce(total, axis=0, keepdims=True)[0]
+    return convert(total, out_dtype or x_scale.dtype)
 
 
 @reference
 def quantized_grouped_matmul(
     x: Array, x_scale: Array, x_sum: Array, weight: Array, scale: Array, zero: Array, ends: Array, *, layout: PackedLayout,
-    n: int, out_dtype: np.dtype[Any] | None,
+    n: int, out_dtype: np.dtype[Any] | None, parts: bool = False,
 ) -> Array:  # fmt: skip
-    every = quantized_matmul(x, x_scale, x_sum, weight, scale, zero, layout=layout, n=n, out_dtype=out_dtype)
+    every = quantized_matmul(x, x_scale, x_sum, weight, scale, zero, layout=layout, n=n, out_dtype=out_dtype, parts=parts)
     columns = n // len(ends)
-    found = np.zeros((len(x), columns), every.dtype)
-    ends = np.clip(ends, 0, len(x))
+    found = np.zeros((len(every), columns), every.dtype)
+    ends = np.clip(ends, 0, len(every))
     for group, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         found[begin:end] += every[begin:end, group * columns :][:, :columns]
     return found

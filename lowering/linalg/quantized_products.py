@@ -26,14 +26,15 @@ def _lower_quantized_matmul(b: LinalgBuilder, source: Source) -> ir.Value:
     product = _QuantizedProduct(b, source)
     if product.is_plain:
         return product.as_sums()
-    return _called(b, source, product, [*b.sizes(source.operands[0])[:-1], source.attrs["n"]])
+    return _called(b, source, product, [*product.rows(), source.attrs["n"]])
 
 
 @lowering("relax.quantized_grouped_matmul")
 def _lower_quantized_grouped_matmul(b: LinalgBuilder, source: Source) -> ir.Value:
     columns = source.result.shape[1]
     assert isinstance(columns, int)
-    return _called(b, source, _QuantizedProduct(b, source, columns), [b.size(source.operands[0], 0), columns])
+    product = _QuantizedProduct(b, source, columns)
+    return _called(b, source, product, [*product.rows(), columns])
 
 
 def _called(b: LinalgBuilder, source: Source, product: _QuantizedProduct, sizes: Sequence[Size]) -> ir.Value:
@@ -46,31 +47,34 @@ def _called(b: LinalgBuilder, source: Source, product: _QuantizedProduct, sizes:
 class _QuantizedProduct:
     """Integers that are multiplied as such where the target can; what is written is the product of what they stand for.
 
-    ``columns`` are those of each group, where rows are in groups: then loops are over rows, columns, groups and k.
+    ``columns`` are those of each group, where rows are in groups. Loops are over rows, columns, groups, parts of rows, and k.
     """
 
     def __init__(self, b: LinalgBuilder, source: Source, columns: int | None = None):
         self.b, self.source, self.is_grouped = b, source, columns is not None
         x, x_scale, x_sum, weight, scale, self.zero, *ends = source.operands
-        self.rank, self.scale_dtype, layout = x.rank, scale.dtype, source.attrs["layout"]
+        self.has_parts = bool(source.attrs["parts"])
+        self.rank, self.scale_dtype, layout = x.rank - self.has_parts, scale.dtype, source.attrs["layout"]
         k, groups = x.shape[-1], scale.shape[1]
         assert isinstance(k, int)
         assert isinstance(groups, int)
         self.k = k
         #: The loops, and that over k.
-        self.kinds = "p" * self.rank + ("rr" if self.is_grouped else "r")
+        self.kinds = "p" * self.rank + "r" * (1 + self.is_grouped + self.has_parts)
         self.step = len(self.kinds) - 1
         # With one column there is nothing to share a row of integers with: a step is a product of what they stand for.
         self.is_exact = (source.attrs["n"] if columns is None else columns) != 1
         *outer, n = (ir.AffineExpr.get_dim(i) for i in range(self.rank))
         step = ir.AffineExpr.get_dim(self.step)
+        if self.has_parts:
+            outer = [ir.AffineExpr.get_dim(self.step - 1), *outer]
         if columns is not None:
             n = ir.AffineExpr.get_dim(GROUP) * columns + n
         group = ZERO if groups == 1 else ir.AffineExpr.get_floor_div(step, k // groups)
         by_group = PackedLayout(layout.tile).place(group, n, ir.AffineExpr.get_floor_div)
         self.inputs: dict[str, Input] = {
             "x": (x.value, [*outer, step]),
-            "x_scale": (x_scale.value, [*outer, group]),
+            "x_scale": (x_scale.value, [*outer, ZERO if x_scale.shape[-1] == 1 else group]),
             "weight": (weight.value, layout.place(step, n, ir.AffineExpr.get_floor_div)),
             "scale": (scale.value, by_group),
         }
@@ -88,11 +92,15 @@ class _QuantizedProduct:
         """Whether it is a sum of products of integers that the target reads as they are, and then one scale of each side."""
         layout = self.product.layout
         is_one_scale = self.is_exact and self.product.every == self.k and layout.word is None
-        return not self.b.panels and not self.is_grouped and is_one_scale
+        return not self.b.panels and not self.is_grouped and not self.has_parts and is_one_scale
+
+    def rows(self) -> list[Size]:
+        """How many rows there are, by dimension."""
+        return self.b.sizes(self.source.operands[0])[int(self.has_parts) : -1]
 
     def as_sums(self) -> ir.Value:
         """The same as a product of integers with sums of 32 bits, and what becomes of these, in one kernel."""
-        sizes = [*self.b.sizes(self.source.operands[0])[:-1], self.source.attrs["n"]]
+        sizes = [*self.rows(), self.source.attrs["n"]]
         dtype = self.source.result.dtype
         out, key = self.b.empty(sizes, storage_dtype(dtype)), (*self._key(dtype), "sums")
         return call_kernel(
@@ -127,7 +135,7 @@ class _QuantizedProduct:
         )
 
     def _key(self, dtype: ir.Type) -> tuple[str, ...]:
-        return str(self.product), str(self.zero.dtype), str(self.scale_dtype), str(dtype)
+        return str(self.product), str(self.zero.dtype), str(self.scale_dtype), str(dtype), str(self.has_parts)
 
     def _body(self, arguments: Sequence[ir.Value], dtype: ir.Type) -> ir.Value:
         b, wide, out = self.b, ir.F32Type.get(), arguments[-1]

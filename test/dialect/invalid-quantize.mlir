@@ -226,6 +226,29 @@ func.func @product_of_groups_that_share_no_columns(%x: tensor<3x16xi8>, %s: tens
 
 // -----
 
+func.func @product_of_parts_of_no_rows(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>,
+    %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected x of at least 2 dimensions, got 1}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64, parts = true}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>)
+      -> tensor<12xf32>
+  return
+}
+
+// -----
+
+func.func @product_of_parts_of_groups(%x: tensor<3x16xi8>, %s: tensor<3x2xf32>, %t: tensor<3x2xi32>,
+    %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>, %ends: tensor<3xi64>) {
+  // expected-error @+1 {{'relax.quantized_grouped_matmul' op expected operand of rank 3, got 2}}
+  %0 = "relax.quantized_grouped_matmul"(%x, %s, %t, %w, %v, %z, %ends)
+      {layout = "tile 8, rows 4", n = 12 : i64, parts = true}
+      : (tensor<3x16xi8>, tensor<3x2xf32>, tensor<3x2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>,
+      tensor<3xi64>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
 func.func @product_of_unsigned_rows(%x: tensor<16xui8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>,
     %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected x of i8, got ui8}}

@@ -129,6 +129,27 @@ func.func @quantized_matmul_of_words(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: t
   return
 }
 
+// CHECK-LABEL: func.func @quantized_matmul_of_parts(
+// CHECK: "relax.quantized_matmul"(%{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}})
+// CHECK-SAME: {layout = "tile 8, rows 4", n = 12 : i64, parts = true}
+// CHECK-SAME: : (tensor<3x?x16xi8, {sym = ["m"]}>, tensor<3x?x1xf32, {sym = ["m"]}>, tensor<3x?x2xi32, {sym = ["m"]}>,
+// CHECK-SAME: tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<?x12xf32, {sym = ["m"]}>
+// CHECK: "relax.quantized_grouped_matmul"(%{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}})
+// CHECK-SAME: {layout = "tile 8, rows 4", n = 12 : i64, parts = true}
+// CHECK-SAME: -> tensor<?x4xf32, {sym = ["m"]}>
+func.func @quantized_matmul_of_parts(%x: tensor<3x?x16xi8, {sym = ["m"]}>, %s: tensor<3x?x1xf32, {sym = ["m"]}>,
+    %t: tensor<3x?x2xi32, {sym = ["m"]}>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>,
+    %ends: tensor<3xi64>) {
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64, parts = true}
+      : (tensor<3x?x16xi8, {sym = ["m"]}>, tensor<3x?x1xf32, {sym = ["m"]}>, tensor<3x?x2xi32, {sym = ["m"]}>,
+      tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<?x12xf32, {sym = ["m"]}>
+  %1 = "relax.quantized_grouped_matmul"(%x, %s, %t, %w, %v, %z, %ends)
+      {layout = "tile 8, rows 4", n = 12 : i64, parts = true}
+      : (tensor<3x?x16xi8, {sym = ["m"]}>, tensor<3x?x1xf32, {sym = ["m"]}>, tensor<3x?x2xi32, {sym = ["m"]}>,
+      tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>, tensor<3xi64>) -> tensor<?x4xf32, {sym = ["m"]}>
+  return
+}
+
 // CHECK-LABEL: func.func @quantized_grouped_matmul(
 // CHECK: "relax.quantized_grouped_matmul"(%{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}})
 // CHECK-SAME: {layout = "tile 8, rows 4", n = 16 : i64} : (tensor<?x16xi8, {sym = ["m"]}>,

@@ -171,6 +171,10 @@ def test_quantized_products_are_those_of_what_integers_stand_for(rows: int, word
     )
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, want, atol=1e-6 * np.abs(want).max())
+    added = reference_of("quantized_matmul").function(
+        x, x_scale, sums, weight, scale, zero, layout=layout, n=n, out_dtype=np.dtype(np.float32), parts=True
+    )
+    np.testing.assert_allclose(added, want.sum(0), atol=2e-6 * np.abs(want).max())
 
 
 def test_integers_of_rows_in_groups() -> None:
@@ -184,6 +188,11 @@ def test_integers_of_rows_in_groups() -> None:
     got = reference_of("quantized_grouped_matmul").function(*given, np.array([2, 2, 5, 6]), **attributes)
     want = np.concatenate([every[:2, :4], every[2:5, 8:12], every[5:6, 12:], np.zeros((1, 4), np.float32)])
     np.testing.assert_array_equal(got, want)
+    parts = (*(np.stack([a, 2 * a]) for a in (x // 2, x_scale, sums)), *given[3:])
+    of_parts = [reference_of("quantized_grouped_matmul").function(*(a[i] for a in parts[:3]), *parts[3:],
+                np.array([2, 2, 5, 6]), **attributes) for i in range(2)]  # fmt: skip
+    got = reference_of("quantized_grouped_matmul").function(*parts, np.array([2, 2, 5, 6]), **attributes, parts=True)
+    np.testing.assert_allclose(got, sum(of_parts), rtol=1e-6)
 
 
 @pytest.mark.parametrize("bits", [1, 2])

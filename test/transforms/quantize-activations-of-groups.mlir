@@ -6,7 +6,7 @@
 // those of these. Rows that are rounded are as many as before.
 // CHECK-LABEL: @one_of_each
 // CHECK:         %[[INTEGERS:.*]] = "relax.reshape"({{.*}}) : (tensor<3x3x16xi8>) -> tensor<9x16xi8>
-// CHECK:         %[[SCALES:.*]] = "relax.reshape"({{.*}}) : (tensor<3x3x2xf32>) -> tensor<9x2xf32>
+// CHECK:         %[[SCALES:.*]] = "relax.reshape"({{.*}}) : (tensor<3x3x1xf32>) -> tensor<9x1xf32>
 // CHECK:         %[[THREE:.*]] = "relax.full"() {value = 3 : i64} : () -> tensor<i64>
 // CHECK:         %[[ENDS:.*]] = "relax.multiply"(%{{.*}}, %[[THREE]]) : (tensor<3xi64>, tensor<i64>) -> tensor<3xi64>
 // CHECK:         %[[ROWS:.*]] = "relax.quantized_grouped_matmul"(%[[INTEGERS]], %[[SCALES]], {{.*}}, %[[ENDS]])

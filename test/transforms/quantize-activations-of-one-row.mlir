@@ -10,8 +10,8 @@
 // A row as three of integers, each of what the one before left; two products share them.
 // CHECK-LABEL: @decode
 // CHECK:         %[[ABS:.*]] = "relax.abs"(%arg0)
-// CHECK-NEXT:    %[[GROUPS:.*]] = "relax.reshape"(%[[ABS]]) : (tensor<1x1x16xf32>) -> tensor<1x1x2x8xf32>
-// CHECK-NEXT:    %[[MAX:.*]] = "relax.max"(%[[GROUPS]]) {axis = array<i64: -1>}
+// CHECK-NEXT:    %[[MAX:.*]] = "relax.max"(%[[ABS]]) {axis = array<i64: -1>, keepdims = true}
+// CHECK-SAME:      -> tensor<1x1x1xf32>
 // CHECK:         %[[CLAMPED:.*]] = "relax.maximum"(%[[MAX]]
 // CHECK:         %[[S0:.*]] = "relax.multiply"(%[[CLAMPED]]
 // CHECK-NEXT:    %[[Q0:.*]] = "relax.quantize"(%arg0, %[[S0]], %[[ZERO:.*]]) {dtype = i8}
@@ -26,7 +26,7 @@
 // CHECK-NEXT:    %[[Q01:.*]] = "relax.concat"(%[[Q0]], %[[Q1]]) {axis = 1 : i64}
 // CHECK-NEXT:    %[[Q:.*]] = "relax.concat"(%[[Q01]], %[[Q2]]) {axis = 1 : i64} : {{.*}} -> tensor<1x3x16xi8>
 // CHECK-NEXT:    %[[S01:.*]] = "relax.concat"(%[[S0]], %[[S1]]) {axis = 1 : i64}
-// CHECK-NEXT:    %[[S:.*]] = "relax.concat"(%[[S01]], %[[S2]]) {axis = 1 : i64} : {{.*}} -> tensor<1x3x2xf32>
+// CHECK-NEXT:    %[[S:.*]] = "relax.concat"(%[[S01]], %[[S2]]) {axis = 1 : i64} : {{.*}} -> tensor<1x3x1xf32>
 // CHECK:         %[[SUM:.*]] = "relax.sum"({{.*}}) {axis = array<i64: -1>} : {{.*}} -> tensor<1x3x2xi32>
 // CHECK:         %[[W:.*]] = "relax.pack_nibbles"({{.*}}) {{{.*}}layout = "tile 8, rows 4, u4x8, offset 8"}
 // CHECK:         %[[Y:.*]] = "relax.quantized_matmul"(%[[Q]], %[[S]], %[[SUM]], %[[W]], %arg2

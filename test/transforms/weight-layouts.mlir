@@ -13,10 +13,10 @@ func.func @main(%x: tensor<3x64xbf16>, %w: tensor<64x96xbf16>) -> tensor<3x96xbf
   return %0 : tensor<3x96xbf16>
 }
 
-// CHECK: relax.weight_layouts = {bf16_rows = 2 : i64, columns = 32 : i64, int8_rows = 4 : i64, int8_unsigned = true}
+// CHECK: relax.weight_layouts = {bf16_rows = 2 : i64, columns = 32 : i64, int8_exact = 32 : i64, int8_rows = 4 : i64,
 // CHECK: tensor<3x32x32x2xbf16>
 // SSE: relax.weight_layouts = {bf16_rows = 1 : i64, columns = 8 : i64, int8_rows = 2 : i64, int8_unsigned = false}
 // SSE: tensor<12x64x8xbf16>
-// OPTION: relax.weight_layouts = {bf16_rows = 2 : i64, columns = 16 : i64, int8_rows = 4 : i64, int8_unsigned = false}
+// OPTION: relax.weight_layouts = {bf16_rows = 2 : i64, columns = 16 : i64, int8_exact = 32 : i64, int8_rows = 4 : i64,
 // OPTION: tensor<24x64x4xbf16>
 // NONE: tensor<3x64x32xbf16>

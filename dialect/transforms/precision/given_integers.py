@@ -43,12 +43,12 @@ class GivenRows:
         return turned(self.source.x) if self._is_unsigned else self.source.x
 
     def scale(self, groups: int) -> ir.Value:
-        """The scale of each of so many groups of each row, f32: a multiple of those that have one."""
+        """The scale of each row, f32, or of each of so many groups of it, a multiple of those that have one."""
         *outer, _ = TensorInfo.of(self.source.x).shape
         scale = self._scale()
         if self.groups > 1:
             return per_index(scale, len(outer), groups)
-        info = TensorInfo((*outer, groups), ir.F32Type.get(), None)
+        info = TensorInfo((*outer, 1), ir.F32Type.get(), None)
         return BroadcastTo.create(scale, result_types=[info.type]).result
 
     def offset(self) -> ir.Value | None:

@@ -25,8 +25,9 @@ Rows that are dequantized bytes stay those integers, and nothing is rounded::
 Bytes without a sign get one, and what the zero point adds to the product of each column is taken away behind it
 (:mod:`.given_integers`). With ``floats=false`` only products of such rows are rewritten; with ``exact=true`` those of a single
 row of floats and integers of four bits, too, as two or three rows of bytes that say all that it does (:mod:`.exact_rows`).
-Where ``int8_exact`` of ``relax.weight_layouts`` says so, all rows of f32 are, if the weight has bytes and one scale per column,
-and more than a single row is multiplied with it anywhere.
+Where ``int8_exact`` of ``relax.weight_layouts`` says so, all rows of f32 are, if so many rows of the weight have one scale,
+more than a single row is multiplied with it anywhere, and it has not few columns. Parts of few rows are rows beside each other,
+those of others are multiplied one after the other, and their products added at once (``parts``).
 
 What the weight becomes comes from it alone: lifting moves that to preparation. Products of other weights stay, as do those of
 groups that the instructions do not divide, and on targets whose kernels sum bytes, and scale sums, those of others.
@@ -36,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from math import inf, lcm
 from typing import ClassVar
 
@@ -76,7 +78,7 @@ from ...traversal import nested_operations
 from ...weight_layouts import WeightLayouts
 from ..emit import cast
 from ..packing.block_movement import per_index, reshaped
-from .exact_rows import can_split, is_one_row, parts_of_row, split_rows, sum_of_parts
+from .exact_rows import are_beside, can_split, is_one_row, parts_of_row, split_rows, sum_of_rows
 from .given_integers import GivenRows, column_sums, full, given_rows, turned
 
 __all__ = ["QuantizeActivations"]
@@ -92,10 +94,11 @@ _LEAST = 1e-30
 # With so many rows side by side an instruction sums products of bytes, and of weights of so many bits three rows take less time
 # than one of floats. 4096 x 4096 of int4, one row, Zen 4: 0.81 of the time; two threads, at the memory's limit: 0.94.
 _EXACT_ROWS, _EXACT_BITS = 4, (4,)
-# Products of more columns stay those of floats: there are three of each sum for a while, and vocabularies are long.
-_EXACT_COLUMNS = 1 << 15
+# Of fewer columns many rows stay floats: what splits rows takes longer than is gained. 64 rows of 1024, Zen 5, one thread: 512
+# columns 0.83 of the time of floats, 256 0.92, 128 1.0, 64 1.28.
+_EXACT_COLUMNS = 256
 
-# Sums are of integers, exact and scaled once per group; a row in three parts is off by 2**-23 of a group's largest.
+# Sums are of integers, exact and scaled once per group; a row in three parts is off by 2**-23 of its largest.
 _OF_SUMS = 1e-5
 
 
@@ -130,9 +133,9 @@ class QuantizeActivations(Pass):
             raise RelaxError(f"expected 1, 2 or 4 rows, got {rows}")
         rules, exact = FlowRules.of(op), self.exact and rows == _EXACT_ROWS
         flows = [(f, rules.flow(f)) for f in functions(op) if num_input(f) is not None] if rows > 1 else []
-        many = _of_many_rows(flows) if exact and layouts.int8_exact else frozenset[str]()
+        many = _of_many_rows(flows) if exact else frozenset[str]()
         for function, flow in flows:
-            _Function(function, rows, unsigned, layouts.int8_groups, self.floats, exact, many, flow).rewrite()
+            _Function(function, rows, unsigned, layouts, self.floats, exact, many, flow).rewrite()
 
 
 def _of_many_rows(flows: Iterable[tuple[func.FuncOp, WeightFlow]]) -> frozenset[str]:
@@ -141,9 +144,21 @@ def _of_many_rows(flows: Iterable[tuple[func.FuncOp, WeightFlow]]) -> frozenset[
     for function, flow in flows:
         for op in nested_operations(function.operation):
             product = op.opview
-            if isinstance(product, PackedMatMul) and isinstance(product.weight.owner, Dequantize) and not is_one_row(product.x):
+            if isinstance(product, _Packed) and isinstance(product.weight.owner, Dequantize) and not _are_few(product):
                 found.update(flow.sources(product.weight))
     return frozenset(found)
+
+
+class _Form(Enum):
+    """What rows of floats become: bytes that they are rounded to, or several rows of bytes each that say all of them.
+
+    Those are rows beside each other, of all or of each row of a group, or parts ``[parts, ...]``.
+    """
+
+    ROUNDED = auto()
+    ROWS = auto()
+    ROWS_OF_GROUPS = auto()
+    PARTS = auto()
 
 
 @dataclass(frozen=True)
@@ -164,7 +179,7 @@ class _Function:
     function: func.FuncOp
     rows: int
     unsigned: bool
-    groups: bool
+    layouts: WeightLayouts
     floats: bool
     exact: bool
     many: frozenset[str]
@@ -172,8 +187,8 @@ class _Function:
     integer: list[QuantizedProduct] = field(default_factory=list[QuantizedProduct])
     kept: list[KeptProduct] = field(default_factory=list[KeptProduct])
     rearranged: dict[ir.Value, _Rearranged] = field(default_factory=dict[ir.Value, _Rearranged])
-    quantized: dict[tuple[ir.Value, int], tuple[ir.Value, ...]] = field(
-        default_factory=dict[tuple[ir.Value, int], tuple[ir.Value, ...]]
+    quantized: dict[tuple[ir.Value, int, _Form], tuple[ir.Value, ...]] = field(
+        default_factory=dict[tuple[ir.Value, int, _Form], tuple[ir.Value, ...]]
     )
     summed: dict[tuple[ir.Value, int], ir.Value] = field(default_factory=dict[tuple[ir.Value, int], ir.Value])
 
@@ -205,7 +220,7 @@ class _Function:
         if given is not None and isinstance(op, PackedMatMul):
             rewriter.discard(given.source)
             return rewriter.replace(op, [self._product_of_given(op, weight, given)])
-        rows = self._quantized_rows(op, _groups(weight))
+        rows = self._quantized_rows(op, _groups(weight), _Form.ROUNDED)
         return rewriter.replace(op, self._product(op, weight, rows, TensorInfo.of(op.result).dtype))
 
     def _is_exact(self, op: _Packed, weight: Dequantize) -> bool:
@@ -217,31 +232,41 @@ class _Function:
         return _are_few(op) and _width(weight.x) in _EXACT_BITS
 
     def _is_of_many(self, op: _Packed, weight: Dequantize) -> bool:
-        """Whether it is f32 by bytes of one scale per column that are multiplied with many rows, and sums are not too large."""
-        is_wide = _width(op.x) == _width(weight.result) == 32 and op.n <= _EXACT_COLUMNS
+        """Whether it is f32 by many columns of integers, few scales to each, that are multiplied with many rows."""
+        columns, is_wide = TensorInfo.of(op.result).shape[-1], _width(op.x) == _width(weight.result) == 32
         return (
-            isinstance(op, PackedMatMul)
-            and is_wide
-            and _width(weight.x) == 8
-            and _groups(weight) == 1
+            is_wide
+            and isinstance(columns, int)
+            and columns >= _EXACT_COLUMNS
+            and self._is_cheap(_width(weight.x), _shape(weight.x)[_ROWS], _groups(weight))
             and not self.many.isdisjoint(self.flow.sources(op.weight))
         )
 
+    def _is_cheap(self, bits: int, rows: int, groups: int) -> bool:
+        """Whether products of bytes with such integers take much less than those of floats."""
+        least = self.layouts.int8_exact
+        return least > 0 and ((bits == 8 and groups == 1) or rows >= least * groups)
+
     def _exact_product(self, op: _Packed, weight: Dequantize) -> ir.Value:
         """The product of rows as several of integers each."""
-        rows = self._quantized_rows(op, _groups(weight), exact=True)
-        if isinstance(op, PackedGroupedMatMul):
-            return self._exact_of_groups(op, weight, rows)
-        product = self._product(op, weight, rows, ir.F32Type.get()).result
+        dtype, wide = TensorInfo.of(op.result).dtype, ir.F32Type.get()
+        if isinstance(op, PackedGroupedMatMul) and _are_few(op):
+            return self._exact_of_groups(op, weight)
+        if isinstance(op, PackedGroupedMatMul) or not are_beside(op.x):
+            rows = self._quantized_rows(op, _groups(weight), _Form.PARTS)
+            return self._product(op, weight, rows, dtype, has_parts=True).result
+        rows = self._quantized_rows(op, _groups(weight), _Form.ROWS)
+        product = self._product(op, weight, rows, wide).result
         with ir.InsertionPoint(op), op.location:
-            return cast(sum_of_parts(product, op.x), TensorInfo.of(op.result).dtype)
+            return cast(sum_of_rows(product, op.x), dtype)
 
-    def _exact_of_groups(self, op: PackedGroupedMatMul, weight: Dequantize, rows: Sequence[ir.Value]) -> ir.Value:
-        """The same of rows in groups, whose parts [m, parts, ...] are rows of the same group."""
+    def _exact_of_groups(self, op: PackedGroupedMatMul, weight: Dequantize) -> ir.Value:
+        """The same of few rows in groups, whose parts [m, parts, ...] are rows of the same group."""
         (count, columns), parts = _shape(op.result), parts_of_row(op.x)
+        rows = self._quantized_rows(op, _groups(weight), _Form.ROWS_OF_GROUPS)
         with ir.InsertionPoint(op), op.location:
             flat = [reshaped(v, [count * parts, TensorInfo.of(v).shape[-1]]) for v in rows]
-        product = self._product(op, weight, flat, ir.F32Type.get(), parts).result
+        product = self._product(op, weight, flat, ir.F32Type.get(), factor=parts).result
         with ir.InsertionPoint(op), op.location:
             found = Sum.create(reshaped(product, [count, parts, columns]), axis=[1]).result
             return cast(found, TensorInfo.of(op.result).dtype)
@@ -267,11 +292,11 @@ class _Function:
         given = given_rows(op.x)
         if isinstance(op, PackedGroupedMatMul) and given is not None:
             return "rows in groups are integers already"
-        if isinstance(op, PackedGroupedMatMul) and not self.groups:
+        if isinstance(op, PackedGroupedMatMul) and not self.layouts.int8_groups:
             return "rows are in groups, whose products kernels of the target take as those of floats"
         if given is not None and _groups(weight) % given.groups:
             return f"{plural(given.groups, 'group')} of its rows have a scale, of the weight {_groups(weight)}"
-        if not self.groups and (bits == NIBBLES.bits or _groups(weight) > 1):
+        if not self.layouts.int8_groups and (bits == NIBBLES.bits or _groups(weight) > 1):
             what = "it has integers of four bits" if bits == NIBBLES.bits else "groups of its rows have scales of their own"
             return f"{what}, which kernels of the target multiply as floats"
         every, whole = shape[_ROWS] // _groups(weight), NIBBLES.count if bits == NIBBLES.bits else self.rows
@@ -283,33 +308,37 @@ class _Function:
         return None
 
     def _product(
-        self, op: _Packed, weight: Dequantize, rows: Sequence[ir.Value], dtype: ir.Type, parts: int = 1
+        self,
+        op: _Packed,
+        weight: Dequantize,
+        rows: Sequence[ir.Value],
+        dtype: ir.Type,
+        *,
+        factor: int = 1,
+        has_parts: bool = False,
     ) -> QuantizedMatMul | QuantizedGroupedMatMul:
-        """The product of integers; of rows in groups so many parts of each are rows, one after the other."""
+        """The product of integers; of rows in groups so many, one after the other, stand for each that there was."""
         if weight.result not in self.rearranged:
             with ir.InsertionPoint(weight), weight.location:
                 self.rearranged[weight.result] = self._rearranged(weight, _groups(weight))
         with ir.InsertionPoint(op), op.location:
             made, out_dtype = self.rearranged[weight.result], None if isinstance(dtype, ir.F32Type) else dtype
-            factors, layout = (*rows, *made.operands), made.layout
+            factors, layout, parts = (*rows, *made.operands), made.layout, has_parts or None
             if isinstance(op, PackedMatMul):
-                return QuantizedMatMul.create(*factors, layout=layout, n=op.n, out_dtype=out_dtype)
-            ends = op.ends if parts == 1 else Multiply.create(op.ends, full(parts, TensorInfo.of(op.ends).dtype, [])).result
-            return QuantizedGroupedMatMul.create(*factors, ends, layout=layout, n=op.n, out_dtype=out_dtype)
+                return QuantizedMatMul.create(*factors, layout=layout, n=op.n, out_dtype=out_dtype, parts=parts)
+            ends = op.ends if factor == 1 else Multiply.create(op.ends, full(factor, TensorInfo.of(op.ends).dtype, [])).result
+            return QuantizedGroupedMatMul.create(*factors, ends, layout=layout, n=op.n, out_dtype=out_dtype, parts=parts)
 
-    def _quantized_rows(self, op: _Packed, groups: int, exact: bool = False) -> tuple[ir.Value, ...]:
-        key = op.x, groups
+    def _quantized_rows(self, op: _Packed, groups: int, form: _Form) -> tuple[ir.Value, ...]:
+        key = op.x, groups, form
         if key not in self.quantized:
             with _after(op.x), op.location:
-                x = op.x
-                if exact and isinstance(op, PackedGroupedMatMul):  # parts of one row after the other
-                    x = reshaped(x, [_shape(x)[0], 1, TensorInfo.of(x).shape[-1]])
-                self.quantized[key] = _quantized(x, groups, exact)
+                self.quantized[key] = _quantized(op.x, groups, form)
         return self.quantized[key]
 
     def _product_of_given(self, op: PackedMatMul, weight: Dequantize, rows: GivenRows) -> ir.Value:
         """The product of integers that are there, less what their zero point adds."""
-        key = op.x, _groups(weight)
+        key = op.x, _groups(weight), _Form.ROUNDED
         if key not in self.quantized:
             with _after(op.x), op.location:
                 self.quantized[key] = _given(rows, _groups(weight))
@@ -380,12 +409,17 @@ def _zero(weight: Dequantize, more: int) -> ir.Value:
     return _blocks(wide, weight) if TensorInfo.of(wide).rank else wide
 
 
-def _quantized(x: ir.Value, groups: int, exact: bool) -> tuple[ir.Value, ...]:
+def _quantized(x: ir.Value, groups: int, form: _Form) -> tuple[ir.Value, ...]:
     """Integers of rows, their scales and their sums by groups."""
+    shape = TensorInfo.of(x).shape
+    if form is _Form.PARTS:
+        x = reshaped(x, [1, *shape])
+    elif form is _Form.ROWS_OF_GROUPS:
+        x = reshaped(x, [*shape[:-1], 1, shape[-1]])
     wide = cast(x, ir.F32Type.get())
-    magnitude = _by_groups(Max, Abs.create(wide).result, groups)
-    if exact:
-        integers, scale = split_rows(x, magnitude)
+    magnitude = _by_groups(Max, Abs.create(wide).result, groups if form is _Form.ROUNDED else 1)
+    if form is not _Form.ROUNDED:
+        integers, scale = split_rows(x, magnitude, 0 if form is _Form.PARTS else len(TensorInfo.of(x).shape) - 2)
         return integers, scale, _group_sums(integers, groups)
     least, step = (full(v, ir.F32Type.get(), []) for v in (_LARGEST * _LEAST, 1 / _LARGEST))
     scale = Multiply.create(Maximum.create(magnitude, least).result, step).result

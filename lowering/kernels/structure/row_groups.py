@@ -46,7 +46,7 @@ class RowGroups:
 
 @dataclass(frozen=True)
 class GroupedContraction(Contraction):
-    """``C[m, n] += left[m, k] * right[group of m, k, n]``; a group is in ``batch``, as the result has no dimension of it."""
+    """``C[m, n] += left[m, outer, k] * right[group of m, outer, k, n]``; a group is in ``batch``, as the result has none."""
 
     groups: RowGroups
 
@@ -114,7 +114,7 @@ def _grouped(found: Contraction) -> GroupedContraction | None:
     if len(ends) != 1 or not isinstance(ends[0].argument.type, ir.IntegerType):
         raise RelaxError(f"expected a left factor that {ROW_GROUPS} masks by ends of groups", operation.location)
     count, dims = ir.MemRefType(ends[0].value.type).shape[0], ends[0].offset.dims()
-    if dims != set(found.outer) or found.batch or (not dims and count != 1):
+    if not dims <= set(found.outer) or len(dims) > 1 or found.batch or (not dims and count != 1):
         return None
     rows = None if found.m is None else found.nest.extents[found.m]
     groups = RowGroups(next(iter(dims), None), ends[0], count, rows)
@@ -137,4 +137,5 @@ def _with(
     else:
         roles = Roles(nest, product)
         factors = roles.factor(*OF_ROWS), roles.factor(*OF_COLUMNS)
-    return GroupedContraction(nest, batch, shared, m, found.n, (), found.k, *factors, groups)
+    outer = tuple(d for d in found.outer if d != groups.dim)
+    return GroupedContraction(nest, batch, shared, m, found.n, outer, found.k, *factors, groups)

@@ -8,6 +8,7 @@ import pytest
 
 import relaxir as rx
 from support.emulated_cuda import plans
+from support.products_of_parts import ProductOfParts
 
 AMPERE, HOPPER = "cuda:sm_80", "cuda:sm_90a"
 
@@ -53,6 +54,17 @@ def test_integers_are_multiplied_as_they_are(
         if device == "emulated":
             assert any(p.startswith(plan) and " by=s8 " in p for p in plans(executable)), plans(executable)
     np.testing.assert_allclose(results[0], results[1], rtol=4 * 2.0**-24, atol=4 * 2.0**-24 * np.abs(results[1]).max())
+
+
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_products_of_parts_are_added(seed: int) -> None:
+    """No pass makes these for a GPU, but a module may have them."""
+    case = ProductOfParts.of(seed)
+    module, arguments = case.module(32, 4), case.arrays(32, 4, 5 if isinstance(case.rows, str) else case.rows, seed)
+    (want,) = rx.evaluate(module, "main", *arguments)
+    got = rx.compile(module, (AMPERE, HOPPER)[seed % 2], device="emulated")(*arguments)
+    bound = (4e-6 if case.out_dtype == "f32" else 2.0**-8) * np.abs(want.astype(np.float64)).max(initial=0)
+    assert np.abs(np.asarray(got).astype(np.float64) - want.astype(np.float64)).max(initial=0) <= bound, case
 
 
 def test_weights_in_groups_are_multiplied_as_floats() -> None:

@@ -14,6 +14,7 @@ from relaxir.lowering.cpu.codegen import assembly
 from relaxir.lowering.target import TARGETS, Target
 from support.emulation import compile_for, generated
 from support.integer_products import CASES, INTEGER_PIPELINE, RANGES, Case, module_of
+from support.products_of_parts import ProductOfParts
 
 #: Targets go through them: each instruction meets all of them, as several targets have it.
 PARTS = 3
@@ -38,6 +39,24 @@ def test_results_are_the_reference_semantics(name: str) -> None:
             got, largest = executable(x, entry=entry), np.abs(exact).max()
             assert np.abs(got - want).max() <= (1e-6 if case.activations == "f32" else 1e-2) * largest, (case, rows)
             assert np.abs(got - exact).max() <= 2e-2 * largest + 1e-6, (case, rows)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", TARGETS)
+def test_products_of_parts_are_added(name: str, seed: int) -> None:
+    target, seed = Target.parse(f"cpu:{name}"), 5 * list(TARGETS).index(name) + seed
+    layouts = target.weight_layouts
+    case = ProductOfParts.of(seed, layouts.int8_rows)
+    module = case.module(layouts.columns, layouts.int8_rows)
+    executable = compile_for(module, name)
+    for rows in (0, 1, 9, 40) if isinstance(case.rows, str) else (case.rows,):
+        arguments = case.arrays(layouts.columns, layouts.int8_rows, rows, seed)
+        (want,) = rx.evaluate(module, "main", *arguments)
+        got, largest = executable(*arguments).astype(np.float64), np.abs(want.astype(np.float64)).max(initial=0)
+        assert got.shape == want.shape
+        # Sums of groups and parts are added in other order; bf16 rounds once.
+        bound = (4e-6 if case.out_dtype == "f32" else 2.0**-8) * largest
+        assert np.abs(got - want.astype(np.float64)).max(initial=0) <= bound, (case, rows)
 
 
 @pytest.mark.parametrize("dtype", ["i8", "ui4"])

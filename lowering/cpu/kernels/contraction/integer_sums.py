@@ -4,6 +4,9 @@ With ``x[k] * xs[g]`` and ``(w[k] - z[g]) * ws[g]``, where g is the group of ste
 
     for group { exact = -z * (sum of x); for k of it step 4 { exact += 4 products at once }; total += float(exact) * (xs * ws) }
 
+Where a row has one scale for all groups, it is multiplied with what these add up to. Where rows are in parts, this is done for
+each of them, and totals go on.
+
 4 bytes of x are in every lane, 4 bytes of a column are neighbours; of words of four bits, a shift and a mask give them. Where
 the target multiplies pairs of i16 instead, 2 bytes are widened; where it has neither, the same is said in plain operations.
 """
@@ -64,15 +67,46 @@ class IntegerSums:
         self.unit, self.stride = layout.step, layout.tile * (layout.rows if layout.has_neighbours else 1)
         unsigned = product.is_unsigned and not self.parts.is_word
         self.dots = ByteDots(self.emitter, self.plan.instruction, self.rows, self.width, False, unsigned)
+        k, depth = self.contraction.k, self.contraction.nest.extents[self.contraction.k].static
+        #: Whether a row's groups have one scale together.
+        self.scales_last = depth != self.group_size and k not in self.parts.x_scale.dims()
 
     def accumulate(self, place: TilePlace, start: Sequence[ir.Value]) -> list[ir.Value]:
         """Adds all products to ``start``; a single exact sum has copies of accumulators, so that additions overlap."""
+        return self._parts(self.contraction.outer, place.rows, place.columns, start)
+
+    def _parts(
+        self, dims: Sequence[int], rows: Sequence[Point], columns: Sequence[Column], totals: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """The loops over all reductions but k."""
+        if not dims:
+            return self._groups(rows, columns, totals)
+        em, (first, *inner) = self.emitter, dims
+        size = self.loads.memory.size(self.contraction.nest.extents[first])
+
+        def part(i: ir.Value, totals: list[ir.Value]) -> list[ir.Value]:
+            return self._parts(inner, [row.at(first, i) for row in rows], columns, totals)
+
+        return em.loop(em.number(0), size, 1, part, totals)
+
+    def _groups(self, rows: Sequence[Point], columns: Sequence[Column], totals: Sequence[ir.Value]) -> list[ir.Value]:
         em, depth, size = self.emitter, self.contraction.nest.extents[self.contraction.k].static, self.group_size
-        rows, columns = place.rows, place.columns
         assert depth is not None
         if depth == size:
-            return self._group(em.number(0), rows, columns, start, self.plan.copies(len(start)))
-        return em.loop(em.number(0), em.number(depth), size, lambda k, totals: self._group(k, rows, columns, totals, 1), start)
+            return self._group(em.number(0), rows, columns, totals, self.plan.copies(len(totals)))
+
+        def groups(start: Sequence[ir.Value]) -> list[ir.Value]:
+            return em.loop(em.number(0), em.number(depth), size, lambda k, sums: self._group(k, rows, columns, sums, 1), start)
+
+        if not self.scales_last:
+            return groups(totals)
+        found = groups([em.constant(0, total.type) for total in totals])
+        scales = [scale for scale in self._row_scales(rows) for _ in columns]
+        both = zip(found, scales, totals, strict=True)
+        return [em.op("vector.fma", [value, scale, total], total.type) for value, scale, total in both]
+
+    def _row_scales(self, rows: Sequence[Point]) -> list[ir.Value]:
+        return [self.emitter.broadcast(self.loads.value(self.parts.x_scale, row), self.width) for row in rows]
 
     def _group(
         self, first: ir.Value, rows: Sequence[Point], columns: Sequence[Column], totals: Sequence[ir.Value], copies: int
@@ -102,8 +136,10 @@ class IntegerSums:
         """Exact sums of a group, scaled and added."""
         em = self.emitter
         scales = [em.broadcast(self.loads.value(self.parts.scale, place), self.width) for place in places]
-        steps = [em.broadcast(self.loads.value(self.parts.x_scale, row), self.width) for row in here]
-        both = [em.op("arith.mulf", [x, w], x.type) for x in steps for w in scales]
+        if self.scales_last:
+            both = scales * len(here)
+        else:
+            both = [em.op("arith.mulf", [x, w], x.type) for x in self._row_scales(here) for w in scales]
         return [
             em.op("vector.fma", [em.op("arith.sitofp", [exact], total.type), scale, total], total.type)
             for exact, scale, total in zip(sums, both, totals, strict=True)
@@ -125,9 +161,7 @@ class IntegerSums:
         total = self.loads.memory.load(x_sum.buffer, x_sum.offset, row)
         if self.parts.zero is not None:
             total = em.sub(em.constant(0, em.i32), total)
-        if isinstance(zero.type, ir.VectorType):
-            return em.mul(em.broadcast(total, self.width), zero)
-        return em.broadcast(em.mul(total, zero), self.width)
+        return em.mul(em.broadcast(total, self.width), em.broadcast(zero, self.width))
 
     def _exact(
         self, rows: Sequence[Point], columns: Sequence[Column], starts: Sequence[ir.Value], copies: int

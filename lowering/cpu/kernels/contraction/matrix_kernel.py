@@ -6,6 +6,8 @@
     the 4 tiles, on the stack
     for row step 4 { out = epilogue(its sums, from the stack) }
 
+Sums of parts of rows, which are scaled each, are all on the stack.
+
 Products of bytes are exact. Those of bf16 are exact, too: the instruction adds up those of its even and those of its odd
 elements, then both, then that to the sum; each addition rounds, and numbers below the normal ones are zero.
 Tiles of few rows, which are left over, are summed in vectors.
@@ -13,7 +15,9 @@ Tiles of few rows, which are left over, are summed in vectors.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from .....dialect.bindings import ir
@@ -67,9 +71,10 @@ class MatrixMicrokernel(Microkernel):
             super().tile(sums, place)
             return
         assert isinstance(sums, _Finished)
-        width = len(place.columns) * self.loads.width
-        scratch = self.emitter.scratch(len(place.rows) * width, self.element)
-        self._products(place, scratch)
+        size, parts = len(place.rows) * len(place.columns) * self.loads.width, self._parts()
+        scratch = self.emitter.scratch(size * len(parts), self.element)
+        for i, part in enumerate(parts):
+            self._products(self._part(place, part), scratch, i * size, i + 1 == len(parts))
         self._each_rows(len(place.rows), lambda first, count: self._finish(sums, place, scratch, first, count))
 
     def done(self) -> None:
@@ -78,8 +83,19 @@ class MatrixMicrokernel(Microkernel):
 
     # -- products ------------------------------------------------------------------------------------------------------
 
-    def _products(self, place: TilePlace, scratch: ir.Value) -> None:
-        """Leaves the sums of a tile's products in memory."""
+    def _parts(self) -> list[tuple[int, ...]]:
+        """The places of all parts of rows, a single one where rows are in none."""
+        return list(itertools.product(*(range(size) for _, size in self.factors.parts)))
+
+    def _part(self, place: TilePlace, part: Sequence[int]) -> TilePlace:
+        """A part of a tile's rows."""
+        rows = place.rows
+        for (dim, _), i in zip(self.factors.parts, part, strict=True):
+            rows = [row.at(dim, self.emitter.number(i)) for row in rows]
+        return replace(place, rows=rows)
+
+    def _products(self, place: TilePlace, scratch: ir.Value, behind: int, is_last: bool) -> None:
+        """Leaves the sums of a tile's products in memory, behind so many others; the last ones ask for what follows."""
         em, height = self.emitter, len(place.rows)
         heights = self.matrix.registers(height)
         held = Registers(heights, len(place.columns), self.matrix.words)
@@ -89,26 +105,25 @@ class MatrixMicrokernel(Microkernel):
         rows = [place.rows[first] for first in firsts]
         for dim in self.factors.inner:
             rows = [row.at(dim, em.number(0)) for row in rows]
-        self._outer([d for d in self.contraction.outer if d not in self.factors.inner], rows, place, held)
+        around = {*self.factors.inner, *(d for d, _ in self.factors.parts)}
+        self._outer([d for d in self.contraction.outer if d not in around], rows, place, held, is_last)
         vector = self.loads.width * WORD_BYTES
         line = len(place.columns) * vector
-        tiles = [
-            [TileMemory(scratch, em.number(first * line + j * vector), em.number(line)) for j in range(held.vectors)]
-            for first in firsts
-        ]
+        places = [[WORD_BYTES * behind + first * line + j * vector for j in range(held.vectors)] for first in firsts]
+        tiles = [[TileMemory(scratch, em.number(place), em.number(line)) for place in row] for row in places]
         self.registers.store(held, tiles)
         self.registers.end(held, begin)
 
-    def _outer(self, dims: Sequence[int], rows: Sequence[Point], place: TilePlace, held: Registers) -> None:
+    def _outer(self, dims: Sequence[int], rows: Sequence[Point], place: TilePlace, held: Registers, fetches: bool) -> None:
         """The loops over all reductions but those whose steps are neighbours."""
         if not dims:
-            self._inner(rows, place, held)
+            self._inner(rows, place, held, fetches)
             return
         em, (first, *inner) = self.emitter, dims
         size = self.memory.size(self.contraction.nest.extents[first])
-        em.each(em.number(0), size, 1, lambda i: self._outer(inner, [row.at(first, i) for row in rows], place, held))
+        em.each(em.number(0), size, 1, lambda i: self._outer(inner, [row.at(first, i) for row in rows], place, held, fetches))
 
-    def _inner(self, rows: Sequence[Point], place: TilePlace, held: Registers) -> None:
+    def _inner(self, rows: Sequence[Point], place: TilePlace, held: Registers, fetches: bool) -> None:
         em, memory, factors, n = self.emitter, self.memory, self.factors, self.contraction.n
         size, m = factors.element_bytes, self.contraction.m
         assert m is not None
@@ -116,7 +131,7 @@ class MatrixMicrokernel(Microkernel):
         places = [rows[0].at(n, column, self.loads.width) for column, _ in place.columns]
         right = [em.mul(memory.index(factors.right.offset, point), em.number(size)) for point in places]
         stride = em.mul(memory.size(factors.left.offset.factor(m)), em.number(size))
-        panel, ahead = em.number(factors.panel * WORD_BYTES), self._ahead(place, right)
+        panel, ahead = em.number(factors.panel * WORD_BYTES), self._ahead(place, right) if fetches else None
 
         def step(word: ir.Value) -> None:
             if ahead is not None:
@@ -133,7 +148,7 @@ class MatrixMicrokernel(Microkernel):
     def _ahead(self, place: TilePlace, right: Sequence[ir.Value]) -> ir.Value | None:
         """The first byte that a tile asks for: its share of the panel that follows, or what it reads itself soon."""
         em, share, factors = self.emitter, place.share, self.factors
-        if len(factors.inner) < len(self.contraction.outer) + 1:
+        if len(factors.inner) + len(factors.parts) < len(self.contraction.outer) + 1:
             return None
         if not share.of:
             return em.add(right[0], em.number(self.plan.fetch.bytes)) if self.plan.fetch is not None else None
@@ -181,7 +196,10 @@ class MatrixMicrokernel(Microkernel):
         here = self._some_rows(place, first, count)
         kind = em.vector(width, self.element)
         at = em.mul(first, em.number(columns * width))
-        places = [em.add(at, em.number(i * width)) for i in range(count * columns)]
-        products = [em.op("vector.load", [scratch, p], kind) for p in places]
-        start = [self.epilogue.initial(point) for point in self.loads.column_points(here)]
-        self._store(here, sums.finished(here, start, products))
+        totals = [self.epilogue.initial(point) for point in self.loads.column_points(here)]
+        for i, part in enumerate(self._parts()):
+            behind = i * len(place.rows) * columns
+            places = [em.add(at, em.number((behind + j) * width)) for j in range(count * columns)]
+            products = [em.op("vector.load", [scratch, p], kind) for p in places]
+            totals = sums.finished(self._part(here, part), totals, products)
+        self._store(here, totals)

@@ -8,7 +8,7 @@ products.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import gcd
+from math import gcd, prod
 
 from ....integer_product import IntegerProduct
 from ....kernels.emit.linear_index import Linear
@@ -25,6 +25,8 @@ TILE_ROWS = TILE_WORDS = 16
 WORD_BYTES = 4
 # Fewer words leave most of the instruction's time unused.
 _LEAST_WORDS = 4
+# Of more parts of rows than code is written for, sums are those of vectors.
+_MOST_PARTS = 4
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class MatrixFactors:
         words: of a row along these.
         panel: columns of the right one's panels.
         line: what each register's rows have to lie between two multiples of, as an image's lines do not; 0: nothing.
+        parts: reductions whose sums have a scale each, parts of rows, and their sizes.
         kinds: of elements of both, by the letters of instructions: ``s`` or ``u`` for bytes, ``bf16`` for both.
     """
 
@@ -47,6 +50,7 @@ class MatrixFactors:
     panel: int
     kinds: tuple[str, ...]
     line: int = 0
+    parts: tuple[tuple[int, int], ...] = ()
 
     @property
     def instruction(self) -> str:
@@ -87,17 +91,20 @@ def words_at_once(words: int) -> int:
 
 
 def _of_integers(contraction: Contraction, product: IntegerProduct) -> MatrixFactors | None:
-    """Bytes of which all steps have one scale."""
+    """Bytes of which all steps, or those of a part of a row, have one scale."""
     layout, depth, k = product.layout, contraction.nest.extents[contraction.k].static, contraction.k
     if layout.word is not None or layout.rows != WORD_BYTES or not layout.has_neighbours or depth is None:
         return None
-    if product.every != depth or depth % WORD_BYTES or contraction.outer:
+    parts = [(d, contraction.nest.extents[d].static) for d in contraction.outer]
+    known = tuple((d, size) for d, size in parts if size is not None)
+    if product.every != depth or depth % WORD_BYTES or len(known) < len(parts) or prod(n for _, n in known) > _MOST_PARTS:
         return None
     roles = Roles(contraction.nest, product)
     x, weight = roles.operand("x"), roles.operand("weight")
     if x is None or weight is None:
         return None
-    return MatrixFactors(x, weight, (k,), depth // WORD_BYTES, layout.tile, ("s", "u" if product.is_unsigned else "s"))
+    kinds = ("s", "u" if product.is_unsigned else "s")
+    return MatrixFactors(x, weight, (k,), depth // WORD_BYTES, layout.tile, kinds, parts=known)
 
 
 def _of_bytes(contraction: Contraction, signs: tuple[bool, bool, int]) -> MatrixFactors | None:
