@@ -226,28 +226,58 @@ class Emitter(OperationBuilder):
         """A loop whose iterations are independent: threads share it when there is enough work, and no loop around it is."""
         if lower == upper:
             return
+        if self._in_team and self._threads:
+            self._shared_by_team(lower, upper, step, body)
+            return
         enough = self._threads and self._enough(work)
         if enough is False:
             self.each(lower, upper, step, body)
             return
-        conditions = [] if enough is True else [enough]
+        self._with_team(enough, lambda: self._shared_by_team(lower, upper, step, body))
+
+    def team(self, body: Callable[[], None], work: LoopWork) -> None:
+        """Code that each of several threads goes through when there is enough work, but for the loops in it that they share.
+
+        Threads begin once for all of these loops, and none waits behind one: what loops write may not be read in later ones.
+        """
+        enough = self._threads and self._enough(work)
+        if enough is False:
+            body()
+            return
+        self._with_team(enough, body)
+
+    def once(self, body: Callable[[], None]) -> None:
+        """Code that one thread of a team goes through."""
+        if not (self._in_team and self._threads):
+            body()
+            return
+        self._shared_by_team(self.number(0), self.number(1), 1, lambda _: body())
+
+    def _with_team(self, enough: bool | ir.Value, body: Callable[[], None]) -> None:
+        conditions = [] if isinstance(enough, bool) else [enough]
         segments = ir.DenseI32ArrayAttr.get([0, 0, len(conditions), 0, 0, 0], self.context)
         team = self._create("omp.parallel", conditions, [], {"operandSegmentSizes": segments}, 1, self._point)
-        outer = team.regions[0].blocks.append()
-        # The team ends behind the loop: there is nothing between to wait for.
+        block = team.regions[0].blocks.append()
+        # Each thread has memory of its own, once for all loops: it is in front of these, where this constant is.
+        zero = {"value": ir.IntegerAttr.get(self.index, 0)}
+        first = self._create("arith.constant", [], [self.index], zero, 0, ir.InsertionPoint(block))
+        self._in_team, self._stack_point = True, ir.InsertionPoint(first)
+        self._fill(block, _effect(body), "omp.terminator")
+        self._in_team, self._stack_point = False, self._constant_point
+
+    def _shared_by_team(self, lower: ir.Value, upper: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
         alone = {
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0] * 7, self.context),
             "nowait": ir.UnitAttr.get(self.context),
         }
-        wrapper = self._create("omp.wsloop", [], [], alone, 1, ir.InsertionPoint(outer))
-        self._create("omp.terminator", [], [], None, 0, ir.InsertionPoint(outer))
+        wrapper = self._create("omp.wsloop", [], [], alone, 1, self._point)
         at = ir.InsertionPoint(wrapper.regions[0].blocks.append())
         nest = self._create("omp.loop_nest", [lower, upper, self.number(step)], [], None, 1, at)
         block = nest.regions[0].blocks.append(self.index, arg_locs=[self.location])
         self._note_step(block.arguments[0], lower, step)
-        self._threads, self._stack_point = False, ir.InsertionPoint(wrapper)
+        self._threads = False
         self._fill(block, _effect(lambda: body(block.arguments[0])), "omp.yield")
-        self._threads, self._stack_point = True, self._constant_point
+        self._threads = True
 
     def _note_step(self, variable: ir.Value, lower: ir.Value, step: int) -> None:
         """Notes what divides the variable of a loop."""

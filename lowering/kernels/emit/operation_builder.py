@@ -49,7 +49,7 @@ class OperationBuilder:
         self._constant_point = self._stack_point = ir.InsertionPoint(first)
         self._constants[(0, self.index)] = first.results[0]
         self._point: ir.InsertionPoint = at
-        self._threads = threads
+        self._threads, self._in_team = threads, False
 
     @property
     def block(self) -> ir.Block:

@@ -15,7 +15,10 @@ import pytest
 
 import relaxir as rx
 from relaxir.compiler import default_pipeline
+from relaxir.dialect.bindings import ir
 from relaxir.dialect.dtypes import numpy_dtype
+from relaxir.dialect.functions import functions, name_of
+from relaxir.dialect.traversal import nested_operations
 from relaxir.lowering.cpu.codegen import assembly
 from relaxir.lowering.target import TARGETS, Target
 from support.emulation import compile_for, generated
@@ -165,6 +168,47 @@ def test_a_group_is_a_product_of_its_rows(name: str, weights: str | None, activa
     assert text.count("relax.row_groups") == 1
     assert f"sums={sums} " in text
     assert text.count("relax.plan = ") == 1
+
+
+@pytest.mark.parametrize("rows", ["m", 8, 40])
+@pytest.mark.parametrize(("weights", "columns"), [(None, 480), ("bf16", 512), ("int8", 272), ("int4", 480), ("q8_0", 512)])
+def test_threads_share_all_groups(weights: str | None, columns: int, rows: int | str) -> None:
+    """They begin once; columns that are left over, with an input added in place, are those of one thread."""
+    case, builder, rng = Grouped(rows, 256, columns, 8, weights=weights, follows=True), rx.Builder(), np.random.default_rng(0)
+    case.add_to(builder, "main")
+    executable = rx.compile(builder.build(), weights=weights, cache=False)
+    executable.bind(executable.prepare(case.numbers("main", rng)))
+    for count in (1, 9, 40, 300) if isinstance(rows, str) else (rows,):
+        x = rng.standard_normal((count, 256), np.float32)
+        for ends in case.ends_of(count, rng):
+            executable.threads = 1
+            want = executable(x, ends)
+            for threads in (2, 3, 7):
+                executable.threads = threads
+                np.testing.assert_array_equal(executable(x, ends), want)
+
+
+def test_a_team_goes_through_all_groups() -> None:
+    """And what is written, is written in loops that its threads share: 30 panels, of which a single row takes four at once."""
+    case, builder = Grouped("m", 256, 480, 8, weights="bf16"), rx.Builder()
+    case.add_to(builder, "main")
+    target = Target.parse("cpu:znver3", openmp=True)
+    module = lowered(builder.build(), target, default_pipeline("bf16"), upto="relax-lend-memory")
+    (kernel,) = (f for f in functions(module) if name_of(f).startswith("contraction"))
+    names = [op.name for op in nested_operations(kernel.operation)]
+    assert names.count("omp.parallel") == 1
+    assert names.index("omp.parallel") < names.index("scf.for") < names.index("omp.wsloop")
+    stores = [op for op in nested_operations(kernel.operation) if op.name in ("vector.store", "memref.store")]
+    inside = [op for op in stores if _is_in(op, "omp.parallel")]
+    assert inside
+    assert all(_is_in(op, "omp.wsloop") for op in inside)
+
+
+def _is_in(op: ir.Operation, name: str) -> bool:
+    around = op.parent
+    while around is not None and around.operation.name != name:
+        around = around.operation.parent
+    return around is not None
 
 
 def test_columns_that_fill_no_vector_are_packed_by_groups() -> None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import reduce
 from operator import mul
 
@@ -125,7 +125,8 @@ class ContractionKernel:
         self.microkernel.epilogue.read_scalars()
         inner, contraction = self._split if self.plan.split is not None else self._blocked, self.contraction
         if isinstance(contraction, GroupedContraction):
-            RowGroupLoops(contraction, self.emitter, self.memory).build(self.microkernel, self.tiles, of_group, inner)
+            loops, work = RowGroupLoops(contraction, self.emitter, self.memory), self._work_of_groups(contraction)
+            loops.build(self.microkernel, self.tiles, of_group, inner, work)
         else:
             self._loops([(d, batch_loop(i)) for i, d in enumerate(contraction.batch)], Point(), inner)
         self.microkernel.done()
@@ -167,12 +168,22 @@ class ContractionKernel:
     def _range(self, name: str, begin: ir.Value, end: ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
         """A loop that threads share where the plan says so."""
         if name in self.plan.threads:
-            self.emitter.shared(begin, end, step, inner, self._work())
+            self.emitter.shared(begin, end, step, inner, self._work(self.extents.values()))
+        elif not name:
+            self.emitter.once(lambda: self.emitter.each(begin, end, step, inner))
         else:
             self.emitter.each(begin, end, step, inner)
 
-    def _work(self) -> LoopWork:
-        extents = self.extents.values()
+    def _work_of_groups(self, contraction: GroupedContraction) -> LoopWork | None:
+        """That of all groups, where threads share what is outermost in each."""
+        if not {COLUMNS, PARTS} & set(self.plan.threads):
+            return None
+        extents, rows = dict(self.extents), contraction.groups.rows
+        if contraction.m is not None and rows is not None:
+            extents[contraction.m] = rows
+        return self._work(extents.values())
+
+    def _work(self, extents: Collection[Size]) -> LoopWork:
         amount = math.prod(e.static for e in extents if e.static is not None)
         return LoopWork(max(1, amount // self.per_work), tuple(self.memory.size(e) for e in extents if e.static is None))
 
@@ -234,7 +245,7 @@ class ContractionKernel:
         assert self.plan.split is not None
         blocks = SplitBlockLoops(self.plan, self.tiles, self.microkernel, self.sums, self.groups)
         if self.plan.split.always:
-            blocks.build(point, self._work())
+            blocks.build(point, self._work(self.extents.values()))
             return
         self._many_rows(point, blocks, self.plan.split.blocks.above, self._blocked)
 
@@ -251,11 +262,12 @@ class ContractionKernel:
         """In blocks; few rows without these, where it is known at run time only how many there are."""
         em, m = self.emitter, self.contraction.m
         assert m is not None
+        work = self._work(self.extents.values())
         if self.extents[m].static is not None:
-            blocks.build(point, self._work())
+            blocks.build(point, work)
             return
         count, least = self.memory.size(self.extents[m]), em.number(above)
-        em.only_when(em.compare("ugt", count, least), lambda: blocks.build(point, self._work()))
+        em.only_when(em.compare("ugt", count, least), lambda: blocks.build(point, work))
         em.only_when(em.compare("ule", count, least), lambda: few(point))
 
     def _panels(self, point: Point, sums: Sums, begin: int = 0) -> None:
@@ -272,7 +284,7 @@ class ContractionKernel:
             if whole > begin:
                 self._range(name, first, em.number(whole), panel, lambda n: self._panel(point, sums, self.tiles.columns(n)))
             if static > whole:
-                self._panel(point, sums, self.tiles.columns(em.number(whole), static - whole))
+                em.once(lambda: self._panel(point, sums, self.tiles.columns(em.number(whole), static - whole)))
             return
         size = self.memory.size(extent)
         if multiples_of(self.contraction).columns % panel == 0:
@@ -281,7 +293,7 @@ class ContractionKernel:
         whole = em.op("arith.andi", [size, em.number(-panel)], em.index)
         self._range(name, first, whole, panel, lambda n: self._panel(point, sums, self.tiles.columns(n)))
         rest = em.sub(size, whole)
-        self.tiles.when_positive(rest, lambda: self._panel(point, sums, self.tiles.columns(whole, rest)))
+        self.tiles.when_positive(rest, lambda: em.once(lambda: self._panel(point, sums, self.tiles.columns(whole, rest))))
 
     # -- rows --------------------------------------------------------------------------------------------------------
 

@@ -2,9 +2,9 @@
 
 ::
 
-    for group {
+    for group {   // threads begin once, and go through all groups
       rows = those in front of ends[group], from where the group before ends
-      if rows > 0 { all columns of these, as those of any product }
+      if rows > 0 { all columns of these, as those of any product, of which threads share parts }
     }
     for rows behind the last group { out = epilogue(0) }
 
@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .....dialect.bindings import ir
-from ....kernels.emit.emitter import Emitter
+from ....kernels.emit.emitter import Emitter, LoopWork
 from ....kernels.emit.group_ends import GroupEnds
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Memory, Point
@@ -50,13 +50,21 @@ class RowGroupLoops:
     emitter: Emitter
     memory: Memory
 
-    def build(self, microkernel: Microkernel, tiles: Tiles, sizes: set[Size], inner: Callable[[Point], None]) -> None:
+    def build(
+        self,
+        microkernel: Microkernel,
+        tiles: Tiles,
+        sizes: set[Size],
+        inner: Callable[[Point], None],
+        work: LoopWork | None,
+    ) -> None:
         """All groups.
 
         Args:
             microkernel, tiles: of the contraction.
             sizes: that code for a group needs.
             inner: builds what is done of a group.
+            work: of all groups, where threads share it in loops inside of a group, and nothing else; else None.
         """
         em, groups, one = self.emitter, self.contraction.groups, self.emitter.number(1)
         rows = one if groups.rows is None else self.memory.size(groups.rows)
@@ -74,7 +82,13 @@ class RowGroupLoops:
 
             em.only_when(em.compare("sgt", end, begin), some)
 
-        em.each(em.number(0), em.number(groups.count), 1, group)
+        def every() -> None:
+            em.each(em.number(0), em.number(groups.count), 1, group)
+
+        if work is None:
+            every()
+        else:
+            em.team(every, work)
         last = ends.end(em.number(groups.count - 1))
         em.each(last, rows, 1, lambda row: self._empty(microkernel, tiles, row))
 
