@@ -105,7 +105,9 @@ class ContractionKernel:
         self.contraction, self.epilogue, self.plan = contraction, epilogue, plan
         self.emitter, self.memory, self.per_work = emitter, memory, multiplications_per_work
         self.extents = contraction.nest.extents
-        self.tiles = Tiles(emitter, plan)
+        # Groups are of few rows each, and their matrices are read for these alone.
+        has_groups = isinstance(contraction, GroupedContraction) and plan.matrix is None
+        self.tiles = Tiles(emitter, plan, has_every_height=has_groups)
         self.loads = (WordLoads if plan.sums == "words" else OperandLoads)(contraction, emitter, memory, plan)
         invariant = group_invariant_of(contraction) if plan.sums == "groups" or plan.stage is not None else None
         self.groups = None if invariant is None else GroupLoads(self.loads, invariant)

@@ -17,10 +17,14 @@ RowLoop = Callable[[ir.Value, ir.Value, int, Callable[[ir.Value], None]], None]
 
 
 class Tiles:
-    """Tiles as a plan has them."""
+    """Tiles as a plan has them.
 
-    def __init__(self, emitter: Emitter, plan: ContractionPlan):
-        self.emitter, self.plan = emitter, plan
+    Of rows whose number is known at run time, those behind whole tiles are tiles of powers of two, or with ``has_every_height``
+    one tile, for which there is code of each height: the right factor is read once.
+    """
+
+    def __init__(self, emitter: Emitter, plan: ContractionPlan, has_every_height: bool = False):
+        self.emitter, self.plan, self.has_every_height = emitter, plan, has_every_height
         self.rows, self.width, self.vectors = plan.height, plan.tile.lanes, plan.tile.vectors
         #: Columns of a tile.
         self.panel = plan.tile.columns
@@ -71,11 +75,16 @@ class Tiles:
             tile(em.add(first, em.number(sum(heights[:i]))), height, Share(em.number(number + i), shares))
 
     def _dynamic(self, first: ir.Value, count: ir.Value, loop: RowLoop, tile: Callable[[ir.Value, int, Share], None]) -> None:
-        """Whole tiles in a loop, then tiles of powers of two of rows as the rest needs them."""
+        """Whole tiles in a loop, then those of the rest."""
         em = self.emitter
         rest = em.op("arith.remui", [count, em.number(self.rows)], em.index)
         start = em.add(first, em.sub(count, rest))
         self.even(first, start, loop, tile)
+        if self.has_every_height:
+            for height in range(1, self.rows):
+                is_rest = em.compare("eq", rest, em.number(height))
+                em.only_when(is_rest, lambda h=height: tile(start, h, Share(em.number(0), 0)))
+            return
         for height in (1 << i for i in reversed(range((self.rows - 1).bit_length()))):
             taken = em.op("arith.andi", [rest, em.number(height)], em.index)
             begin = start
