@@ -25,9 +25,9 @@ Rows that are dequantized bytes stay those integers, and nothing is rounded::
 Bytes without a sign get one, and what the zero point adds to the product of each column is taken away behind it
 (:mod:`.given_integers`). With ``floats=false`` only products of such rows are rewritten; with ``exact=true`` those of a single
 row of floats and integers of four bits, too, as two or three rows of bytes that say all that it does (:mod:`.exact_rows`).
-Where ``int8_exact`` of ``relax.weight_layouts`` says so, all rows of f32 are, if so many rows of the weight have one scale,
-more than a single row is multiplied with it anywhere, and it has not few columns. Parts of few rows are rows beside each other,
-those of others are multiplied one after the other, and their products added at once (``parts``).
+Where ``int8_exact`` of ``relax.weight_layouts`` says so, all rows of f32 are, if so many rows of the weight have one scale, and
+it has not few columns. Parts of few rows are rows beside each other, those of others are multiplied one after the other, and
+their products added at once (``parts``).
 
 What the weight becomes comes from it alone: lifting moves that to preparation. Products of other weights stay, as do those of
 groups that the instructions do not divide, and on targets whose kernels sum bytes, and scale sums, those of others.
@@ -35,7 +35,7 @@ groups that the instructions do not divide, and on targets whose kernels sum byt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import inf, lcm
@@ -74,7 +74,6 @@ from ...reports.activations import KeptProduct, QuantizedActivations, QuantizedP
 from ...reports.report import plural
 from ...struct_info import TensorInfo
 from ...symbolic import Dim
-from ...traversal import nested_operations
 from ...weight_layouts import WeightLayouts
 from ..emit import cast
 from ..packing.block_movement import per_index, reshaped
@@ -93,7 +92,7 @@ _LARGEST = 127
 _LEAST = 1e-30
 # With so many rows side by side an instruction sums products of bytes, and of weights of so many bits three rows take less time
 # than one of floats. 4096 x 4096 of int4, one row, Zen 4: 0.81 of the time; two threads, at the memory's limit: 0.94.
-_EXACT_ROWS, _EXACT_BITS = 4, (4,)
+_EXACT_ROWS, _EXACT_BITS = 4, 4
 # Of fewer columns many rows stay floats: what splits rows takes longer than is gained. 64 rows of 1024, Zen 5, one thread: 512
 # columns 0.83 of the time of floats, 256 0.92, 128 1.0, 64 1.28.
 _EXACT_COLUMNS = 256
@@ -132,21 +131,9 @@ class QuantizeActivations(Pass):
         if rows not in (1, 2, 4):
             raise RelaxError(f"expected 1, 2 or 4 rows, got {rows}")
         rules, exact = FlowRules.of(op), self.exact and rows == _EXACT_ROWS
-        flows = [(f, rules.flow(f)) for f in functions(op) if num_input(f) is not None] if rows > 1 else []
-        many = _of_many_rows(flows) if exact else frozenset[str]()
-        for function, flow in flows:
-            _Function(function, rows, unsigned, layouts, self.floats, exact, many, flow).rewrite()
-
-
-def _of_many_rows(flows: Iterable[tuple[func.FuncOp, WeightFlow]]) -> frozenset[str]:
-    """Names of the weights that more than a single row is multiplied with anywhere: one layout is for all their products."""
-    found = set[str]()
-    for function, flow in flows:
-        for op in nested_operations(function.operation):
-            product = op.opview
-            if isinstance(product, _Packed) and isinstance(product.weight.owner, Dequantize) and not _are_few(product):
-                found.update(flow.sources(product.weight))
-    return frozenset(found)
+        for function in functions(op) if rows > 1 else ():
+            if num_input(function) is not None:
+                _Function(function, rows, unsigned, layouts, self.floats, exact, rules.flow(function)).rewrite()
 
 
 class _Form(Enum):
@@ -171,10 +158,7 @@ class _Rearranged:
 
 @dataclass
 class _Function:
-    """One function; ``rearranged``, ``quantized`` and ``summed`` are what was made of weights, and of rows in groups.
-
-    ``many`` are the weights whose products with rows of floats are those of several rows of bytes each.
-    """
+    """One function; ``rearranged``, ``quantized`` and ``summed`` are what was made of weights, and of rows in groups."""
 
     function: func.FuncOp
     rows: int
@@ -182,7 +166,6 @@ class _Function:
     layouts: WeightLayouts
     floats: bool
     exact: bool
-    many: frozenset[str]
     flow: WeightFlow
     integer: list[QuantizedProduct] = field(default_factory=list[QuantizedProduct])
     kept: list[KeptProduct] = field(default_factory=list[KeptProduct])
@@ -227,25 +210,14 @@ class _Function:
         """Whether all digits of rows are multiplied: of a single one, or of all where the target has much more of such sums."""
         if not self.exact or self.floats or given_rows(op.x) or not can_split(op.x):
             return False
-        if self._is_of_many(op, weight):
-            return True
-        return _are_few(op) and _width(weight.x) in _EXACT_BITS
+        return (_are_few(op) and _width(weight.x) == _EXACT_BITS) or self._is_cheap(op, weight)
 
-    def _is_of_many(self, op: _Packed, weight: Dequantize) -> bool:
-        """Whether it is f32 by many columns of integers, few scales to each, that are multiplied with many rows."""
+    def _is_cheap(self, op: _Packed, weight: Dequantize) -> bool:
+        """Whether it is f32 by many columns of integers, few scales to each."""
+        least, rows, groups = self.layouts.int8_exact, _shape(weight.x)[_ROWS], _groups(weight)
         columns, is_wide = TensorInfo.of(op.result).shape[-1], _width(op.x) == _width(weight.result) == 32
-        return (
-            is_wide
-            and isinstance(columns, int)
-            and columns >= _EXACT_COLUMNS
-            and self._is_cheap(_width(weight.x), _shape(weight.x)[_ROWS], _groups(weight))
-            and not self.many.isdisjoint(self.flow.sources(op.weight))
-        )
-
-    def _is_cheap(self, bits: int, rows: int, groups: int) -> bool:
-        """Whether products of bytes with such integers take much less than those of floats."""
-        least = self.layouts.int8_exact
-        return least > 0 and ((bits == 8 and groups == 1) or rows >= least * groups)
+        has_few_scales = (_width(weight.x) == 8 and groups == 1) or rows >= least * groups
+        return least > 0 and has_few_scales and is_wide and isinstance(columns, int) and columns >= _EXACT_COLUMNS
 
     def _exact_product(self, op: _Packed, weight: Dequantize) -> ir.Value:
         """The product of rows as several of integers each."""
