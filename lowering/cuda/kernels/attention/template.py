@@ -109,7 +109,11 @@ class _Launches:
         elif many is not None:
             self._launch_many(many, self._ceil(self.together, many.tile.rows))
         elif few is not None:
-            self._launch_few(few, self.em.number(1))
+            self._launch_few(few, self._any_rows())
+
+    def _any_rows(self) -> ir.Value:
+        """1, or 0 where there are no rows: a block reads the last one in the place of others."""
+        return self.em.op("arith.minui", [self.together, self.em.number(1)], self.em.index)
 
     def _by_rows(self, many: AttentionPlan | WarpgroupAttentionPlan, few: AttentionPlan) -> None:
         """Both, one of which has no blocks: what is between launches is allocated by sizes of the function's arguments."""
@@ -117,7 +121,7 @@ class _Launches:
         is_few = em.compare("ule", self.together, em.number(FEW_ROWS))
         tiles = self._ceil(self.together, many.tile.rows)
         self._launch_many(many, em.op("arith.select", [is_few, em.number(0), tiles], em.index))
-        self._launch_few(few, em.op("arith.select", [is_few, em.number(1), em.number(0)], em.index))
+        self._launch_few(few, em.op("arith.select", [is_few, self._any_rows(), em.number(0)], em.index))
 
     def _ceil(self, a: ir.Value, by: ir.Value | int) -> ir.Value:
         """A quotient of positive numbers, rounded up."""

@@ -190,6 +190,15 @@ def test_no_rows_no_keys_and_rows_that_see_nothing() -> None:
         agree(attention((1, 2, rows, 16), (1, 2, 40, 16), mask=(rows, 40)), random((1, 2, rows, 16), "bf16"), k, k, mask[:rows])
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("heads", [2, 4])
+def test_the_mask_of_no_rows_is_not_read(heads: int, target: str) -> None:
+    """Nothing is behind it in the first call, of which nothing was allocated before."""
+    module, k = attention((2, heads, "n", 16), (2, 1, 16, 16), mask=("n", 16)), random((2, 1, 16, 16), "bf16", 1)
+    for rows in (0, 1, 40, 0):
+        agree(module, random((2, heads, rows, 16), "bf16"), k, k, random((rows, 16), "i1"), target=target)
+
+
 def test_what_the_mask_hides_from_all_rows_is_not_computed() -> None:
     """Whatever is there, as in a cache that nothing was written to."""
     k = random((1, 2, 256, 32), "bf16", 1)
