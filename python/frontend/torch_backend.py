@@ -25,6 +25,7 @@ from ..lowering.manifest import Manifest
 from ..runtime.executable import Executable, PreparedWeights
 from ..weights.arrays import Array
 from .compiled_graphs import TorchGraph, note, torch_graphs
+from .torch_decomposing import without_tokens
 from .torch_graph import can_decompose, decompositions
 from .torch_report import UnsupportedError
 from .torch_traced import Traced, traced_module
@@ -96,7 +97,8 @@ def _compiled(graph: torch.fx.GraphModule, inputs: Sequence[Any], options: Mappi
             decompositions=decompositions(also),
         )
         try:
-            call = trace(graph, inputs)
+            with without_tokens():
+                call = trace(graph, inputs)
         except UnsupportedError as error:
             first = first or error
             more = can_decompose(error.report.operators) - also

@@ -17,7 +17,7 @@ from torch._ops import OperatorBase
 
 from .torch_warnings import without_warnings
 
-__all__ = ["decomposing"]
+__all__ = ["decomposing", "without_tokens"]
 
 #: Torch changes its operators while it decomposes, for all threads.
 _LOCK = threading.RLock()
@@ -34,7 +34,7 @@ def decomposing() -> Generator[None]:
         (torch._export.utils, "_materialize_cpp_cia_ops", functools.cache),
         (OperatorBase, "py_impl", _registering),
     ]
-    with _LOCK, without_warnings():
+    with _LOCK, without_warnings(), without_tokens():
         found = [(owner, name, getattr(owner, name), make) for owner, name, make in quicker if hasattr(owner, name)]
         try:
             for owner, name, original, make in found:
@@ -43,6 +43,22 @@ def decomposing() -> Generator[None]:
         finally:
             for owner, name, original, _ in found:
                 setattr(owner, name, original)
+
+
+@contextmanager
+def without_tokens() -> Generator[None]:
+    """While it lasts, torch traces what raises errors of factorizations as any operator, not between tokens."""
+    try:
+        entry = torch._library.simple_registry.singleton.find("aten::_linalg_check_errors").effect
+        before = entry.effect
+    except AttributeError:  # another version of torch, without effects
+        yield
+        return
+    entry.register(None)
+    try:
+        yield
+    finally:
+        entry.register(before)
 
 
 def _registering(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -107,7 +107,10 @@ def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
     table, names = _all_decompositions(tuple(composite), others)
     kept = HANDLERS.keys() | extern_operators().keys()
     needed = {op: how for op, how in table.items() if names[op] in also or names[op] not in kept}
-    asserted = {torch.ops.aten._assert_async.default: _assert_with_message}
+    asserted = {
+        torch.ops.aten._assert_async.default: _assert_with_message,
+        torch.ops.aten._linalg_check_errors.default: _assert_factored,
+    }
     resampling = linear_resampling(needed) | cubic_resampling(needed) | antialiased_resampling()
     return asserted | needed | resampling | grid_sampling() | strided_writes() | composites()
 
@@ -128,6 +131,12 @@ def _all_decompositions(composite: tuple[str, ...], others: tuple[Any, ...]) -> 
 def _assert_with_message(holds: torch.Tensor) -> None:
     """The overload that torch takes for no dead code."""
     _ASSERT(holds, "assertion")
+
+
+def _assert_factored(info: torch.Tensor, api_name: str, *, is_matrix: bool) -> None:
+    """What LAPACK tells of each matrix: 0 where its factors were found."""
+    del is_matrix
+    _ASSERT((info == 0).all(), f"{api_name}: expected matrices that have an inverse, or that are positive definite")
 
 
 def importable(program: ExportedProgram) -> ExportedProgram:

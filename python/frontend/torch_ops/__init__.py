@@ -6,8 +6,8 @@ __all__ = ["FAMILIES", "load"]
 
 FAMILIES = (
     "batch_norm", "control_flow", "convolution", "creation", "data_counts", "data_sizes", "distances", "elementwise",
-    "embedding_bag", "experts", "fourier", "indexing", "linear_algebra", "manipulate", "nn", "padding", "pooling", "quantized",
-    "reduction", "scatter", "sorting", "special", "vision",
+    "embedding_bag", "experts", "factorizations", "fourier", "indexing", "linear_algebra", "manipulate", "nn", "padding",
+    "pooling", "quantized", "reduction", "scatter", "sorting", "special", "vision",
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ...dialect import ops
 from ...dialect.bindings import ir
@@ -10,11 +10,10 @@ from ...dialect.errors import RelaxError
 from ...dialect.op import EffectOp
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, Expr
-from ..emit import emit, full, info_of, integer, match, squeeze, unsqueeze
+from ..emit import emit, full, info_of, integer
+from ..loops import end_region, loop, only_element, put, row, typed, while_holds
 from ..torch_op import TorchOp, handles
 from ..torch_subgraphs import COUNTS, GRAPHS
-
-__all__ = ["loop", "put", "row"]
 
 _COMPARISONS: dict[str, type[EffectOp]] = {
     "torch.aten.eq.int": ops.Equal,
@@ -33,7 +32,7 @@ def _cond(op: TorchOp) -> list[ir.Value]:
     branch = ir.Operation.create("scf.if", [i.type for i in infos], [_condition(op)], regions=2)
     for region, graph in zip(branch.regions, _graphs(op), strict=True):
         with ir.InsertionPoint(region.blocks.append()):
-            _end("scf.yield", op.values.inlined(graph, values), infos)
+            end_region("scf.yield", op.values.inlined(graph, values), infos)
     return list(branch.results)
 
 
@@ -42,15 +41,12 @@ def _while_loop(op: TorchOp) -> list[ir.Value]:
     condition, body = _graphs(op)
     carried, read = _lists(op)
     infos = [_common(info_of(x), info) for x, info in zip(carried, _declared(op), strict=True)]
-    types = [info.type for info in infos]
-    loop = ir.Operation.create("scf.while", types, _typed(carried, infos), regions=2)
-    before, after = (region.blocks.append(*types) for region in loop.regions)
-    with ir.InsertionPoint(before):
-        (flag,) = op.values.inlined(condition, [*before.arguments, *read])
-        ir.Operation.create("scf.condition", operands=[_scalar(flag), *before.arguments])
-    with ir.InsertionPoint(after):
-        _end("scf.yield", op.values.inlined(body, [*after.arguments, *read]), infos)
-    return list(loop.results)
+
+    def holds(state: list[ir.Value]) -> ir.Value:
+        (flag,) = op.values.inlined(condition, [*state, *read])
+        return flag
+
+    return while_holds(typed(carried, infos), holds, lambda state: op.values.inlined(body, [*state, *read]))
 
 
 @handles("higher_order.scan")
@@ -64,9 +60,9 @@ def _scan(op: TorchOp) -> list[ir.Value]:
     def step(state: list[ir.Value], index: ir.Value) -> list[ir.Value]:
         before, written = state[: len(carried)], state[len(carried) :]
         found = op.values.inlined(graph, [*before, *(row(x, index) for x in scanned), *read])
-        return [*_typed(found[: len(carried)], infos), *put(written, index, found[len(carried) :])]
+        return [*typed(found[: len(carried)], infos), *put(written, index, found[len(carried) :])]
 
-    return loop(_length(scanned), [*_typed(carried, infos), *stacked], step)
+    return loop(_length(scanned), [*typed(carried, infos), *stacked], step)
 
 
 @handles("higher_order.map_impl")
@@ -80,41 +76,6 @@ def _map(op: TorchOp) -> list[ir.Value]:
     return loop(_length(mapped), [full(0, info.dtype, info.shape) for info in _declared(op)], step)
 
 
-def loop(
-    rounds: Dim, start: Sequence[ir.Value], step: Callable[[list[ir.Value], ir.Value], list[ir.Value]]
-) -> list[ir.Value]:  # fmt: skip
-    """``scf.for`` over an index, which ``step`` gets as ``tensor<1xi64>``; what it returns is carried to the next round."""
-    types = [x.type for x in start]
-    made = ir.Operation.create("scf.for", types, [_index(0), _index(rounds), _index(1), *start], regions=1)
-    block = made.regions[0].blocks.append(ir.IndexType.get(), *types)
-    with ir.InsertionPoint(block):
-        counter, *state = block.arguments
-        number = ir.Operation.create("arith.index_cast", [integer()], [counter]).result
-        index = ir.Operation.create("tensor.from_elements", [TensorInfo((1,), integer()).type], [number]).result
-        found = step(list(state), index)
-        _end("scf.yield", found, [info_of(x) for x in start])
-    return list(made.results)
-
-
-def _index(value: Dim) -> ir.Value:
-    if isinstance(value, Expr):
-        return ir.Operation.create("arith.index_cast", [ir.IndexType.get()], [_scalar(full(value, integer()))]).result
-    if value is None:
-        raise RelaxError("expected a number of rows that is known or symbolic, got an unknown one")
-    attribute = ir.IntegerAttr.get(ir.IndexType.get(), value)
-    return ir.Operation.create("arith.constant", [ir.IndexType.get()], attributes={"value": attribute}).result
-
-
-def row(x: ir.Value, index: ir.Value) -> ir.Value:
-    """What is at a place of the first dimension."""
-    return squeeze(emit(ops.Take, x, index, axis=0), 0)
-
-
-def put(stacked: Sequence[ir.Value], index: ir.Value, rows: Sequence[ir.Value]) -> list[ir.Value]:
-    """The tensors with other rows at a place of the first dimension."""
-    return [emit(ops.IndexCopy, x, index, unsqueeze(row, 0), axis=0) for x, row in zip(stacked, rows, strict=True)]
-
-
 def _length(scanned: Sequence[ir.Value]) -> Dim:
     if not scanned:
         raise RelaxError("expected a tensor to go through, got none")
@@ -125,19 +86,13 @@ def _condition(op: TorchOp) -> ir.Value:
     """The condition as ``i1``: an element of a tensor, or a comparison of sizes."""
     value = op.operands[0]
     if value in op.values.tensors:
-        return _scalar(op.tensor(0))
+        return only_element(op.tensor(0))
     owner = None if isinstance(value, ir.BlockArgument) else value.owner.operation
     compared = None if owner is None else _COMPARISONS.get(owner.name)
     if owner is None or compared is None:
         raise RelaxError("expected a condition that is a tensor or a comparison of sizes")
     sides = [full(op.values.number(v), integer()) for v in owner.operands]
-    return _scalar(emit(compared, *sides))
-
-
-def _scalar(x: ir.Value) -> ir.Value:
-    """The only element of a tensor."""
-    places = [_index(0)] * info_of(x).rank
-    return ir.Operation.create("tensor.extract", [info_of(x).dtype], [x, *places]).result
+    return only_element(emit(compared, *sides))
 
 
 def _graphs(op: TorchOp) -> list[str]:
@@ -168,16 +123,3 @@ def _common(first: TensorInfo, other: TensorInfo) -> TensorInfo:
     if first.rank != other.rank or first.dtype != other.dtype:
         raise RelaxError(f"expected a loop that carries {first}, got {other}")
     return first.with_(shape=[a if a == b else None for a, b in zip(first.shape, other.shape, strict=True)])
-
-
-def _typed(values: Sequence[ir.Value], infos: Sequence[TensorInfo]) -> list[ir.Value]:
-    found: list[ir.Value] = []
-    for value, info in zip(values, infos, strict=True):
-        if info_of(value).dtype != info.dtype:
-            raise RelaxError(f"expected {info} from each round and branch, got {info_of(value)}")
-        found.append(value if value.type == info.type else match(value, info))
-    return found
-
-
-def _end(name: str, values: Sequence[ir.Value], infos: Sequence[TensorInfo]) -> None:
-    ir.Operation.create(name, operands=_typed(values, infos))

@@ -7,9 +7,9 @@ from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.symbolic import Expr
 from ..emit import cast, emit, full, info_of, integer, permute, sequence, slice_axis, squeeze, unsqueeze
+from ..loops import loop, put, row
 from ..places import places_where
 from ..torch_op import TorchOp, handles
-from .control_flow import loop, put, row
 from .elementwise import check
 
 __all__: list[str] = []

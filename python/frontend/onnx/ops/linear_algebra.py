@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ....dialect import ops
 from ....dialect.bindings import ir
-from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
 from ...attention import attention_or_product
 from ...einsum import einsum
 from ...emit import cast, emit, full, info_of, permute, plus_bias, squeeze, unrounded, unsqueeze
+from ...factorizations.elimination import determinant, factors
 from ..node import Node, handles
 
 
@@ -63,11 +63,12 @@ def _einsum(node: Node) -> ir.Value:
 
 @handles("Det")
 def _det(node: Node) -> ir.Value:
-    """By elimination without exchange of rows would divide by 0: by minors, for up to four rows."""
-    size = node.known_size(0, -1)
-    if size > 4:
-        raise RelaxError(f"expected determinants of at most 4 rows, got {size}")
-    return _minor(node.tensor(0), list(range(size)), list(range(size)))
+    """By minors of up to four rows, which are one expression; else by elimination."""
+    x = node.tensor(0)
+    size = info_of(x).shape[-1]
+    if isinstance(size, int) and 0 < size <= 4:
+        return _minor(x, list(range(size)), list(range(size)))
+    return determinant(factors(x))
 
 
 def _minor(x: ir.Value, rows: list[int], columns: list[int]) -> ir.Value:
