@@ -17,10 +17,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from typing import Any
 
 import torch
+from torch._guards import detect_fake_mode
 from torch.fx.node import map_arg
+from torch.utils._pytree import tree_map
 
 from .fourier import DFT
 
@@ -34,20 +37,45 @@ _aten = torch.ops.aten
 #: Real and imaginary part: nodes, or numbers.
 _Pair = tuple[Any, Any]
 
-#: Move elements, or add and scale them, whatever they are: applied to both parts.
-_LINEAR = {
-    _aten.alias.default, _aten.cat.default, _aten.clone.default, _aten.detach.default, _aten.expand.default,
-    _aten.flip.default, _aten.index.Tensor, _aten.index_select.default, _aten.mean.dim, _aten.neg.default,
-    _aten.permute.default, _aten.repeat.default, _aten.reshape.default, _aten.resolve_conj.default, _aten.select.int,
-    _aten.slice.Tensor, _aten.squeeze.dim, _aten.squeeze.dims, _aten.stack.default, _aten.sum.dim_IntList,
-    _aten.transpose.int, _aten.unsqueeze.default, _aten.view.default, _aten._unsafe_view.default,
-}  # fmt: skip
+
+def _operators(names: str) -> list[Any]:
+    """Operators of ATen, by names and overloads."""
+    parts = [name.partition(".") for name in names.split()]
+    return [getattr(getattr(_aten, name), overload or "default") for name, _, overload in parts]
+
+
+#: Move elements, or add and scale them, whatever they are: applied to both parts, of the operands at these places. The others
+#: are real numbers that say how: indices, masks, sizes.
+_LINEAR: dict[Any, tuple[int, ...]] = dict.fromkeys(
+    _operators(
+        "alias cat clone contiguous cumsum detach diag_embed diagonal expand flip gather index.Tensor index_select mean "
+        "mean.dim neg permute repeat reshape resolve_conj resolve_neg roll select.int slice.Tensor split.Tensor "
+        "split_with_sizes squeeze squeeze.dim squeeze.dims stack sum sum.dim_IntList t transpose.int tril triu unbind.int "
+        "unfold unsqueeze view _unsafe_view"
+    ),
+    (0,),
+)
+_LINEAR |= dict.fromkeys(_operators("copy select_scatter slice_scatter"), (0, 1))
+_LINEAR |= dict.fromkeys(_operators("index_put masked_fill.Scalar masked_fill.Tensor"), (0, 2))
+_LINEAR |= dict.fromkeys(_operators("index_add index_copy scatter.src scatter.value scatter_add"), (0, 3))
+_LINEAR |= dict.fromkeys(_operators("where.self where.ScalarSelf where.ScalarOther"), (1, 2))
+
+#: Make tensors of one number: its place, if it has one.
+_FILLED: dict[Any, int | None] = dict.fromkeys(
+    _operators("empty.memory_format empty_like new_empty new_ones new_zeros ones ones_like zeros zeros_like")
+)
+_FILLED |= {_aten.fill.Scalar: 1, _aten.full.default: 1, _aten.full_like.default: 1, _aten.new_full.default: 2}
+_FILLED |= {_aten.scalar_tensor.default: 0}
+
 _CONJUGATE = {_aten._conj.default, _aten._conj_physical.default, _aten.conj_physical.default}
 _PRODUCTS = {_aten.mul.Tensor, _aten.mm.default, _aten.bmm.default, _aten.matmul.default}
 _SUMS = {_aten.add.Tensor, _aten.sub.Tensor}
 
 
 _TRANSFORMS = {_aten._fft_c2c.default, _aten._fft_r2c.default, _aten._fft_c2r.default}
+
+#: Products that a power becomes are bounded by it.
+_MOST_POWER = 64
 
 _REAL = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 
@@ -74,6 +102,8 @@ def split_complex(graph: torch.fx.Graph, weights: Collection[str]) -> None:
 
 def _is_complex(value: object) -> bool:
     found = value.meta.get("val") if isinstance(value, torch.fx.Node) else value
+    if isinstance(found, list | tuple):
+        return any(map(_is_complex, found))
     return found.is_complex() if isinstance(found, torch.Tensor) else isinstance(found, complex)
 
 
@@ -97,13 +127,14 @@ class _Splitter:
         self._graph = graph
         self._weights = weights
         self._node: torch.fx.Node | None = None
+        # Outside of it torch runs kernels that take no symbolic sizes.
+        values = [n.meta["val"] for n in graph.nodes if "val" in n.meta]
+        self._mode: Any = detect_fake_mode(values) or nullcontext()
 
     def visit(self, node: torch.fx.Node) -> None:
         if node.op == "placeholder" and _is_complex(node):
             return self._split_placeholder(node)
         operands = node.all_input_nodes
-        if node.target is operator.getitem:
-            return  # of several results, whose operator has no rule
         if node.op != "call_function" or not (_is_complex(node) or any(_is_complex(n) for n in operands)):
             return
         if any(_is_complex(n) and n not in self.parts for n in operands):
@@ -156,10 +187,18 @@ class _Splitter:
             return self._padded(*arguments)
         if target is _aten.div.Tensor:
             return self._quotient(arguments[0], arguments[1])
+        if target is _aten.reciprocal.default:
+            return self._quotient(self._one_like(arguments[0]), arguments[0])
+        if target is _aten.pow.Tensor_Scalar:
+            return self._power(arguments[0], arguments[1])
         if target in _TRANSFORMS:
             return self._transform(node)
         if target in _LINEAR:
-            return _both(lambda i: self.call(target, *self._replaced(arguments, i), **node.kwargs), (0, 1))
+            return self._linear(node, _LINEAR[target])
+        if target is operator.getitem:
+            return _both(lambda part: self.call(target, part, arguments[1]), self._parts(arguments[0]))
+        if target in _FILLED:
+            return self._filled(node, _FILLED[target])
         dtype: Any = node.kwargs.get("dtype")
         if target is _aten._to_copy.default and dtype in _REAL:
             kwargs = {**node.kwargs, "dtype": _REAL[dtype]}
@@ -177,6 +216,9 @@ class _Splitter:
             return self.call(_aten.stack.default, [real, imaginary], -1)
         if node.target in (_aten.real.default, _aten.imag.default):
             return self.call(_aten.clone.default, real if node.target is _aten.real.default else imaginary)
+        if node.target is _aten.linalg_vector_norm.default:
+            size = self.call(_aten.hypot.default, real, imaginary)
+            return self.call(node.target, size, *node.args[1:], **node.kwargs)
         if node.target is _aten.abs.default:
             return self.call(_aten.hypot.default, real, imaginary)
         if node.target is _aten.angle.default:
@@ -189,8 +231,9 @@ class _Splitter:
     def _padded(self, x: Any, amounts: Any, value: Any = 0) -> _Pair:
         real, imaginary = self._parts(x)
         value = complex(value)
-        pad = _aten.constant_pad_nd.default
-        return self.call(pad, real, amounts, value.real), self.call(pad, imaginary, amounts, value.imag)
+        pad, node = _aten.constant_pad_nd.default, self._node
+        assert node is not None
+        return self._like(node, pad, real, amounts, value.real), self._like(node, pad, imaginary, amounts, value.imag)
 
     def _transform(self, node: torch.fx.Node) -> _Pair | torch.fx.Node | None:
         """Along each dimension; of real numbers the last one first, of which half the frequencies say all, or back to them."""
@@ -254,9 +297,41 @@ class _Splitter:
             return value, 0
         return self.parts[value] if value in self.parts else (value, self.call(_aten.zeros_like.default, value))
 
-    def _replaced(self, arguments: Any, index: int) -> Any:
-        """Arguments with one part of each complex node in its place."""
-        return map_arg(arguments, lambda n: self._parts(n)[index] if isinstance(n.meta["val"], torch.Tensor) else n)
+    def _linear(self, node: torch.fx.Node, places: tuple[int, ...]) -> _Pair:
+        """The operator of each part of what is at these places."""
+        kwargs = {k: _REAL.get(v, v) if k == "dtype" else v for k, v in node.kwargs.items()}
+
+        def of(index: int) -> torch.fx.Node:
+            args: list[Any] = [self._part(a, index) if i in places else a for i, a in enumerate(node.args)]
+            return self._like(node, node.target, *args, **kwargs)
+
+        return _both(of, (0, 1))
+
+    def _like(self, complex_node: torch.fx.Node, target: Any, *args: Any, **kwargs: Any) -> torch.fx.Node:
+        """A node for one part of what another one gives; run, torch's kernels would decide by the sizes of examples."""
+        node = self._new(target, args, kwargs)
+        with self._mode:
+            node.meta["val"] = tree_map(_real_like, complex_node.meta["val"])
+        return node
+
+    def _part(self, value: Any, index: int) -> Any:
+        """One part of an operand, or of each one in a list."""
+        return [self._part(v, index) for v in value] if isinstance(value, list | tuple) else self._parts(value)[index]
+
+    def _filled(self, node: torch.fx.Node, place: int | None) -> _Pair | None:
+        """Both parts of a number; ones are real."""
+        if not _is_complex(node):
+            return None
+        kwargs = {**node.kwargs, "dtype": _REAL[node.meta["val"].dtype]}
+        args = [self._parts(a)[0] if isinstance(a, torch.fx.Node) and _is_complex(a) else a for a in node.args]
+        if place is None:
+            return self.call(node.target, *args, **kwargs), self._mul(self.call(node.target, *args, **kwargs), 0)
+        number = complex(node.args[place])
+
+        def of(part: float) -> torch.fx.Node:
+            return self.call(node.target, *args[:place], part, *args[place + 1 :], **kwargs)
+
+        return of(number.real), of(number.imag)
 
     def _is_real(self, value: Any) -> bool:
         return value not in self.parts if isinstance(value, torch.fx.Node) else not isinstance(value, complex)
@@ -284,7 +359,10 @@ class _Splitter:
             return None
         if not isinstance(b, torch.fx.Node):
             return self._product(_aten.mul.Tensor, a, 1 / b)
-        (a_real, a_imaginary), (c, d) = self._parts(a), self._parts(b)
+        return self._over(self._parts(a), self._parts(b))
+
+    def _over(self, a: _Pair, b: _Pair) -> _Pair:
+        (a_real, a_imaginary), (c, d) = a, b
         sizes = [self.call(_aten.abs.default, part) for part in (c, d)]
         is_wide = self.call(_aten.ge.Tensor, *sizes)
         large, small = self._where(is_wide, c, d), self._where(is_wide, d, c)
@@ -300,6 +378,27 @@ class _Splitter:
             self._where(is_zero, self._div(a_imaginary, size), self._mul(imaginary, scale)),
         )
 
+    def _one_like(self, x: torch.fx.Node) -> torch.fx.Node:
+        return self.call(_aten.ones_like.default, self._parts(x)[0])
+
+    def _power(self, x: torch.fx.Node, exponent: Any) -> _Pair | None:
+        """Whole powers as products, by squares."""
+        if not isinstance(exponent, int | float) or exponent != int(exponent) or not 0 < abs(exponent) <= _MOST_POWER:
+            return None
+        bits, squared = int(abs(exponent)), self._parts(x)
+        found: _Pair | None = None
+        while bits:
+            if bits & 1:
+                found = squared if found is None else self._times(found, squared)
+            bits >>= 1
+            squared = self._times(squared, squared) if bits else squared
+        assert found is not None
+        return found if exponent > 0 else self._over((self._one_like(x), 0), found)
+
+    def _times(self, a: _Pair, b: _Pair) -> _Pair:
+        real = self._sub(self._mul(a[0], b[0]), self._mul(a[1], b[1]))
+        return real, self._add(self._mul(a[0], b[1]), self._mul(a[1], b[0]))
+
     def _where(self, condition: Any, a: Any, b: Any) -> torch.fx.Node:
         return self.call(_aten.where.self, condition, a, b)
 
@@ -314,15 +413,24 @@ class _Splitter:
 
     def call(self, target: Any, *args: Any, **kwargs: Any) -> torch.fx.Node:
         """A new node at the insertion point, with its fake value and the place in the source of the node it stands for."""
+        node = self._new(target, args, kwargs)
+        with self._mode:
+            node.meta["val"] = target(*map_arg(args, _value), **map_arg(kwargs, _value))
+        return node
+
+    def _new(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.fx.Node:
         assert self._node is not None
         node = self._graph.call_function(target, args, kwargs)
         node.meta = {k: v for k, v in self._node.meta.items() if k in ("stack_trace", "nn_module_stack")}
-        node.meta["val"] = target(*map_arg(args, _value), **map_arg(kwargs, _value))
         return node
 
 
 def _both(f: Callable[[Any], Any], parts: _Pair) -> _Pair:
     return f(parts[0]), f(parts[1])
+
+
+def _real_like(x: Any) -> Any:
+    return x.new_empty(x.shape, dtype=_REAL.get(x.dtype, x.dtype)) if isinstance(x, torch.Tensor) else x
 
 
 def _value(node: torch.fx.Node) -> Any:
