@@ -9,7 +9,6 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from .compiled_graphs import TorchGraph, note, torch_graphs
 from .torch_decomposing import without_tokens
 from .torch_graph import can_decompose, decompositions
 from .torch_report import UnsupportedError
+from .torch_results import Return
 from .torch_traced import Traced, traced_module
 
 __all__ = ["CompiledGraph", "backend"]
@@ -183,7 +183,8 @@ class CompiledGraph:
         self._constants = traced.constants
         raw = executable.manifest.raw_weights
         self._weights = {name: i for name, i in traced.weights.items() if name in raw}
-        self._returns = [_Return.of(value) for value in traced.results]
+        self._returns = [Return.of(value) for value in traced.results]
+        self._symbols = traced.symbols if any(r.strides is not None for r in self._returns) else {}
         self._bound: tuple[Any, ...] | None = None
         self._binding = threading.Lock()
 
@@ -196,7 +197,8 @@ class CompiledGraph:
         tensors = [t.detach() if t.requires_grad else t for t in tensors]
         found = self.executable(*tensors, out=None if tensors else self._empty())
         outputs = iter(found if isinstance(found, tuple) else (found,))
-        return [r.value if r.is_constant else r.made(next(outputs)) for r in self._returns]
+        sizes = {name: given[i] if axis is None else given[i].shape[axis] for name, (i, axis) in self._symbols.items()}
+        return [r.value if r.is_constant else r.made(next(outputs), sizes) for r in self._returns]
 
     def _empty(self) -> tuple[torch.Tensor, ...]:
         """Memory for the results of a graph of weights alone: without tensors as inputs, NumPy arrays would be returned."""
@@ -220,44 +222,6 @@ class CompiledGraph:
 def _identity(tensor: torch.Tensor) -> tuple[int, object]:
     """Another one when a tensor lies elsewhere or was written to; always another one where torch does not count."""
     return tensor.data_ptr(), object() if tensor.is_inference() else tensor._version
-
-
-@dataclass(frozen=True)
-class _Return:
-    """One result: a constant, or what is made of an output.
-
-    Attributes:
-        is_constant: whether ``value`` itself is returned.
-        value: the constant, or the fake value.
-        order: the order of a tensor's dimensions in memory, where that is not theirs.
-    """
-
-    is_constant: bool
-    value: Any
-    order: tuple[int, ...] | None
-
-    @classmethod
-    def of(cls, value: Any) -> _Return:
-        is_constant = not isinstance(value, torch.Tensor | torch.SymInt)
-        return cls(is_constant, value, _order(value) if isinstance(value, torch.Tensor) else None)
-
-    def made(self, output: torch.Tensor) -> Any:
-        """The output as eager PyTorch returns it: an integer, or a tensor with the same order of strides."""
-        if isinstance(self.value, torch.SymInt):
-            return int(output.item())
-        if self.order is None:
-            return output
-        inverse = sorted(range(output.ndim), key=self.order.__getitem__)
-        return output.permute(self.order).contiguous().permute(inverse)
-
-
-def _order(fake: torch.Tensor) -> tuple[int, ...] | None:
-    """The dimensions from the largest stride to the smallest; None where they are in order."""
-    strides: list[Any] = [s if isinstance(s, int) else s.node.hint for s in fake.stride()]
-    if any(s is None for s in strides):
-        return None
-    order = tuple(sorted(range(fake.ndim), key=lambda i: -strides[i]))
-    return None if list(order) == sorted(order) else order
 
 
 def _names(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> list[str]:

@@ -33,6 +33,7 @@ class Traced:
         constants: weights that are part of the graph, by name.
         results: what the graph returns: its fake value, a number, or None, in order.
         operators: how many operators it has.
+        symbols: of each symbol in shapes an input that says it: its position, and an axis of a tensor, or None of an integer.
     """
 
     module: Module
@@ -42,6 +43,7 @@ class Traced:
     constants: Mapping[str, torch.Tensor]
     results: Sequence[Any]
     operators: int
+    symbols: Mapping[str, tuple[int, int | None]]
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,21 @@ def traced_module(traced: torch.fx.GraphModule, weights: Mapping[int, str]) -> T
         constants,
         [value.meta["val"] if isinstance(value, torch.fx.Node) else value for value in returned],
         sum(node.op == "call_function" for node in traced.graph.nodes),
+        _symbols(placeholders),
     )
+
+
+def _symbols(placeholders: Sequence[torch.fx.Node]) -> dict[str, tuple[int, int | None]]:
+    found: dict[str, tuple[int, int | None]] = {}
+    for i, node in enumerate(placeholders):
+        value = node.meta["val"]
+        sizes: list[tuple[Any, int | None]] = [(value, None)]
+        if isinstance(value, torch.Tensor):
+            sizes = [(size, axis) for axis, size in enumerate(value.shape)]
+        for size, axis in sizes:
+            if isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol):
+                found.setdefault(size.node.expr.name, (i, axis))
+    return found
 
 
 def _check_input(node: torch.fx.Node) -> None:
