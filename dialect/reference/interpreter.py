@@ -41,7 +41,9 @@ __all__ = ["MAX_CALL_DEPTH", "evaluate", "op_without_meaning"]
 #: Calls nested deeper than all functions of the module and so many more are taken for a recursion that does not end.
 MAX_CALL_DEPTH = 1000
 #: Operations that the interpreter itself knows: calls, terminators, and those that say what a value is.
-_STRUCTURE = frozenset({"func.call", "func.return", "scf.condition", "scf.yield", "tensor.cast", "ub.poison", CAST})
+_STRUCTURE = frozenset(
+    {"cf.assert", "func.call", "func.return", "scf.condition", "scf.yield", "tensor.cast", "ub.poison", CAST}
+)
 
 
 def evaluate(
@@ -237,11 +239,19 @@ def _compute(step: Step, operands: list[Any], scope: Scope) -> list[Any]:
             return operands
         if step.name in SCALAR_OPS:
             return [compute_scalar(op, operands)]
+        if step.name == "cf.assert":
+            return _asserted(op, operands[0])
         if step.name == "ub.poison":
             return [_anything(op.results[0].type, scope)]
     except RelaxError as error:
         raise RelaxError(f"'{step.name}' op {error.args[0]}", op.location) from None
     raise RelaxError(f"expected an op with reference semantics, got '{step.name}'", op.location)
+
+
+def _asserted(op: ir.OpView, holds: Any) -> list[Any]:
+    if not holds:
+        raise RelaxError(ir.StringAttr(op.attributes["msg"]).value)
+    return []
 
 
 def op_without_meaning(module: ir.Operation) -> str | None:

@@ -21,7 +21,7 @@ from ..dialect.symbolic import Dim, Expr
 __all__ = [
     "agreed", "alike", "bitcast", "broadcast", "cast", "concat", "cut", "emit", "emit_check", "expand", "extreme_flag", "full",
     "in_dtype", "info_of", "integer", "match", "multiply_all", "neutral", "permute", "plus_bias", "reshape", "sequence",
-    "slice_axis", "squeeze", "table", "tile", "unrounded", "unsqueeze", "within_largest",
+    "size_value", "slice_axis", "squeeze", "table", "tile", "unrounded", "unsqueeze", "within_largest",
 ]  # fmt: skip
 
 
@@ -81,6 +81,13 @@ def full(value: float | Expr, dtype: ir.Type, shape: Sequence[Dim] = ()) -> ir.V
         scalar = emit(ops.ShapeValue, value=[value], result_types=[TensorInfo((), integer()).type])
         return expand(cast(scalar, dtype), shape)
     return emit(ops.Full, value=in_dtype(value, dtype), result_types=[TensorInfo(tuple(shape), dtype).type])
+
+
+def size_value(size: Dim) -> ir.Value:
+    """A size as a number of i64. Raises RelaxError for an unknown one."""
+    if size is None:
+        raise RelaxError("expected sizes that are known or symbolic, got an unknown one")
+    return full(size, integer())
 
 
 def in_dtype(value: float, dtype: ir.Type) -> float:

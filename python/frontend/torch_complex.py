@@ -46,26 +46,28 @@ def _operators(names: str) -> list[Any]:
 
 #: Move elements, or add and scale them, whatever they are: applied to both parts, of the operands at these places. The others
 #: are real numbers that say how: indices, masks, sizes.
-_LINEAR: dict[Any, tuple[int, ...]] = dict.fromkeys(
-    _operators(
-        "alias cat clone contiguous cumsum detach diag_embed diagonal expand flip gather index.Tensor index_select mean "
-        "mean.dim neg permute repeat reshape resolve_conj resolve_neg roll select.int slice.Tensor split.Tensor "
-        "split_with_sizes squeeze squeeze.dim squeeze.dims stack sum sum.dim_IntList t transpose.int tril triu unbind.int "
-        "unfold unsqueeze view _unsafe_view"
+_LINEAR: dict[Any, tuple[int, ...]] = {
+    **dict.fromkeys(
+        _operators(
+            "alias cat clone contiguous cumsum detach diag_embed diagonal expand flip gather index.Tensor index_select mean "
+            "mean.dim neg permute repeat reshape resolve_conj resolve_neg roll select.int slice.Tensor split.Tensor "
+            "split_with_sizes squeeze squeeze.dim squeeze.dims stack sum sum.dim_IntList t transpose.int tril triu unbind.int "
+            "unfold unsqueeze view _unsafe_view"
+        ),
+        (0,),
     ),
-    (0,),
-)
-_LINEAR |= dict.fromkeys(_operators("copy select_scatter slice_scatter"), (0, 1))
-_LINEAR |= dict.fromkeys(_operators("index_put masked_fill.Scalar masked_fill.Tensor"), (0, 2))
-_LINEAR |= dict.fromkeys(_operators("index_add index_copy scatter.src scatter.value scatter_add"), (0, 3))
-_LINEAR |= dict.fromkeys(_operators("where.self where.ScalarSelf where.ScalarOther"), (1, 2))
+    **dict.fromkeys(_operators("copy select_scatter slice_scatter"), (0, 1)),
+    **dict.fromkeys(_operators("index_put masked_fill.Scalar masked_fill.Tensor"), (0, 2)),
+    **dict.fromkeys(_operators("index_add index_copy scatter.src scatter.value scatter_add"), (0, 3)),
+    **dict.fromkeys(_operators("where.self where.ScalarSelf where.ScalarOther"), (1, 2)),
+}
 
 #: Make tensors of one number: its place, if it has one.
-_FILLED: dict[Any, int | None] = dict.fromkeys(
-    _operators("empty.memory_format empty_like new_empty new_ones new_zeros ones ones_like zeros zeros_like")
-)
-_FILLED |= {_aten.fill.Scalar: 1, _aten.full.default: 1, _aten.full_like.default: 1, _aten.new_full.default: 2}
-_FILLED |= {_aten.scalar_tensor.default: 0}
+_FILLED: dict[Any, int | None] = {
+    **dict.fromkeys(_operators("empty.memory_format empty_like new_empty new_ones new_zeros ones ones_like zeros zeros_like")),
+    _aten.fill.Scalar: 1, _aten.full.default: 1, _aten.full_like.default: 1, _aten.new_full.default: 2,
+    _aten.scalar_tensor.default: 0,
+}  # fmt: skip
 
 _CONJUGATE = {_aten._conj.default, _aten._conj_physical.default, _aten.conj_physical.default}
 _PRODUCTS = {_aten.mul.Tensor, _aten.mm.default, _aten.bmm.default, _aten.matmul.default}
@@ -188,7 +190,7 @@ class _Splitter:
         if target is _aten.div.Tensor:
             return self._quotient(arguments[0], arguments[1])
         if target is _aten.reciprocal.default:
-            return self._quotient(self._one_like(arguments[0]), arguments[0])
+            return self._over((self._one_like(arguments[0]), 0), self._parts(arguments[0]))
         if target is _aten.pow.Tensor_Scalar:
             return self._power(arguments[0], arguments[1])
         if target in _TRANSFORMS:
@@ -299,7 +301,8 @@ class _Splitter:
 
     def _linear(self, node: torch.fx.Node, places: tuple[int, ...]) -> _Pair:
         """The operator of each part of what is at these places."""
-        kwargs = {k: _REAL.get(v, v) if k == "dtype" else v for k, v in node.kwargs.items()}
+        kwargs: dict[str, Any] = dict(node.kwargs)
+        kwargs |= {"dtype": _REAL.get(kwargs["dtype"], kwargs["dtype"])} if "dtype" in kwargs else {}
 
         def of(index: int) -> torch.fx.Node:
             args: list[Any] = [self._part(a, index) if i in places else a for i, a in enumerate(node.args)]
@@ -326,7 +329,8 @@ class _Splitter:
         args = [self._parts(a)[0] if isinstance(a, torch.fx.Node) and _is_complex(a) else a for a in node.args]
         if place is None:
             return self.call(node.target, *args, **kwargs), self._mul(self.call(node.target, *args, **kwargs), 0)
-        number = complex(node.args[place])
+        given: Any = node.args[place]
+        number = complex(given)
 
         def of(part: float) -> torch.fx.Node:
             return self.call(node.target, *args[:place], part, *args[place + 1 :], **kwargs)
@@ -378,10 +382,10 @@ class _Splitter:
             self._where(is_zero, self._div(a_imaginary, size), self._mul(imaginary, scale)),
         )
 
-    def _one_like(self, x: torch.fx.Node) -> torch.fx.Node:
+    def _one_like(self, x: Any) -> torch.fx.Node:
         return self.call(_aten.ones_like.default, self._parts(x)[0])
 
-    def _power(self, x: torch.fx.Node, exponent: Any) -> _Pair | None:
+    def _power(self, x: Any, exponent: Any) -> _Pair | None:
         """Whole powers as products, by squares."""
         if not isinstance(exponent, int | float) or exponent != int(exponent) or not 0 < abs(exponent) <= _MOST_POWER:
             return None

@@ -49,7 +49,8 @@ def decomposing() -> Generator[None]:
 def without_tokens() -> Generator[None]:
     """While it lasts, torch traces what raises errors of factorizations as any operator, not between tokens."""
     try:
-        entry = torch._library.simple_registry.singleton.find("aten::_linalg_check_errors").effect
+        registry: Any = torch._library
+        entry = registry.simple_registry.singleton.find("aten::_linalg_check_errors").effect
         before = entry.effect
     except AttributeError:  # another version of torch, without effects
         yield

@@ -30,9 +30,11 @@ from .custom_operators import composites, extern_operators, registered_operator
 from .flex_attention import expand_flex_attention
 from .torch_antialiasing import antialiased_resampling
 from .torch_complex import REFUSED, split_complex
+from .torch_copies import exact_copies
 from .torch_decomposing import decomposing
 from .torch_extern_nodes import has_own_form, import_extern, operator_of
 from .torch_functional import functional
+from .torch_graph_numbers import ON_NUMBERS, known_number
 from .torch_grids import grid_sampling
 from .torch_import_cache import ImportCache
 from .torch_op import HANDLERS
@@ -90,7 +92,7 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
     try:
         with decomposing():
             table = decompositions(also)
-            result = program.run_decompositions(table)
+            result = exact_copies(program).run_decompositions(table)
             expand_flex_attention(result.graph_module, table)
     except Exception as error:  # torch raises what it likes here
         raise RelaxError(f"torch cannot decompose the program: {_first_line(error)}") from error
@@ -324,12 +326,15 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
             self._multi_result_nodes.add(node)
             for i, value in import_extern(self, location, node, operator_name(operator_of(node))).items():
                 self._v[node, i] = value
+        elif (known := known_number(node)) is not None:
+            with location:
+                self._v[node, 0] = self._import_literal(known)
+        elif target in ON_NUMBERS:
+            self._of_numbers(location, node)
         elif target in fx_importer.SYMBOLIC_TORCH_OPS or (
             fx_importer.is_symbolic(node.meta.get("val")) and fx_importer.is_builtin_function_or_method(target)
         ):
             self._import_symbolic_torch_op(location, node, target)
-        elif target in (torch.sym_min, torch.sym_max):
-            self._extreme_size(location, node)
         elif isinstance(target, torch._ops.OpOverload):
             self._import_torch_op_overload(location, node, _ASSERT if target is _ASSERT else None)
         elif isinstance(target, torch._ops.HigherOrderOperator):
@@ -340,8 +345,8 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
     def _is_extern(self, node: torch.fx.Node) -> bool:
         return operator_name(operator_of(node)) in self.fx_importer.externs
 
-    def _extreme_size(self, location: ir.Location, node: torch.fx.Node) -> None:
-        """The smaller or the larger one of two sizes, for which the torch dialect has no operation."""
+    def _of_numbers(self, location: ir.Location, node: torch.fx.Node) -> None:
+        """An operation on numbers for which the torch dialect has none."""
         with location:
             sizes = [self.resolve_node_value(a) if isinstance(a, torch.fx.Node) else self._import_literal(a) for a in node.args]
         name = {"name": ir.StringAttr.get(f"torch.{_operator_of(node)}")}

@@ -94,6 +94,7 @@ def _imported(
         dims: names of dimensions, with their places.
     """
     from . import torch_graph, torch_program
+    from .torch_guards import guards_of, note_guards
     from .torch_report import UnsupportedError
     from .torch_to_relax import convert_modules
 
@@ -104,6 +105,7 @@ def _imported(
         program = torch_program.read_program(prepared, stored, entry)
         _check_stored(program, stored.tensors)
         graph = torch_graph.import_graph(prepared, program, names, context, entry)
+        note_guards(graph, guards_of(exported, prepared, [a.node for a in program.arguments]))
         try:
             return graph, convert_modules([graph])
         except UnsupportedError as error:

@@ -25,6 +25,7 @@ from torch.export.graph_signature import (
 from torch.utils import _pytree as pytree
 
 from ..dialect.errors import RelaxError
+from .torch_guards import KEPT, guards_by_symbol
 from .torch_stored import WEIGHT_KINDS, Stored, changed_targets, has_contents, in_storage_order, qualified_name
 
 __all__ = ["Argument", "Program", "Returned", "check_dims", "kept_names", "read_program", "symbol_names"]
@@ -190,10 +191,10 @@ def symbol_names(program: ExportedProgram, dims: Mapping[str, str]) -> dict[str,
 
 @contextmanager
 def kept_names(program: ExportedProgram) -> Generator[None]:
-    """What is saved in it has the names of dimensions, where torch keeps what users note of a graph."""
+    """What is saved in it has the names of dimensions, and what it assumes of them, where torch keeps what users note."""
     noted: dict[str, Any] = program.graph_module.meta
     before = noted.get("custom")
-    noted["custom"] = {**(before or {}), _KEPT: symbol_names(program, {})}
+    noted["custom"] = {**(before or {}), _KEPT: symbol_names(program, {}), KEPT: guards_by_symbol(program)}
     try:
         yield
     finally:

@@ -30,6 +30,8 @@ from . import torch_ops
 from .custom_operators import extern_operators
 from .emit import expand, full, info_of, match
 from .torch_extern import call_extern
+from .torch_guard_checks import emit_guards
+from .torch_guards import GUARDS
 from .torch_op import HANDLERS, TorchOp, UnmappedError
 from .torch_outline import Outliner, UntrustedError
 from .torch_report import ImportReport
@@ -114,12 +116,20 @@ class _Function:
             block = ir.Block.create_at_start(target.regions[0], types)
         self._bind_arguments(block)
         with ir.InsertionPoint(block):
+            self._check_guards(block)
             for op in self.operations:
                 self._convert(op)
         _drop_unused(block)
         kept = self._drop_unused_weights(block)
         update_type(target)
         self._describe(target, kept)
+
+    def _check_guards(self, block: ir.Block) -> None:
+        if GUARDS not in self.source.attributes:
+            return
+        pairs = [[ir.StringAttr(text).value for text in ir.ArrayAttr(pair)] for pair in self.source.attributes[GUARDS]]
+        with self.source.location:
+            emit_guards([(shown, code) for shown, code in pairs], list(block.arguments))
 
     def _inlined(self, name: str, arguments: Sequence[ir.Value]) -> list[ir.Value]:
         """The results of a graph of a higher-order operator, converted where the insertion point is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -82,11 +83,13 @@ class Values:
         return f"found_{self._found}"
 
     def is_from_data(self, value: ir.Value) -> bool:
-        """Whether a torch number is an element of a tensor, or computed from one."""
+        """Whether a torch number is computed when the model runs: from an element of a tensor, or as a float from sizes."""
         if isinstance(value, ir.BlockArgument):
             return False
         op = value.owner.operation
         name = f"torch.{op_key(op)}"
+        if _is_float_of_sizes(op):
+            return True
         known = name in _ARITHMETIC or name in _EXTREMES or name in _ON_ELEMENTS
         return name in _ELEMENTS or (known and any(self.is_from_data(v) for v in op.operands))
 
@@ -97,9 +100,13 @@ class Values:
             RelaxError: it is computed in a way that is not known here.
         """
         if not self.is_from_data(value):
-            return full(self.number(value), integer())
+            number = self.number(value)
+            return full(number, ir.F64Type.get() if isinstance(number, float) else integer())
         op = value.owner.operation
         name = f"torch.{op_key(op)}"
+        if _is_float_of_sizes(op):
+            floats = [cast(self.element(v), ir.F64Type.get()) for v in op.operands]
+            return emit(_ON_FLOATS[_kind(op)], *floats)
         if name in _ELEMENTS:
             x = self.tensors[op.operands[0]]
             x = x if info_of(x).rank == 0 else reshape(x, ())
@@ -206,9 +213,22 @@ class Values:
             if symbol not in self.defined:
                 self._measure(symbol)
             return symbolic.symbol(symbol)
+        if name == "torch.python.trunc":
+            return self._truncated(op.operands[0])
         if name in _ARITHMETIC or name in _EXTREMES:
             return self._compute(name, [self.number(v) for v in op.operands])
         raise RelaxError(f"expected a number known at import, got one computed by {op_key(op)}")
+
+    def _truncated(self, value: ir.Value) -> Any:
+        """A size times a scale, without its fraction, where floats lose nothing: of few bits, as 0.5 and 1.75 are."""
+        op = None if isinstance(value, ir.BlockArgument) else value.owner.operation
+        if op is None or not _is_float_of_sizes(op) or _kind(op) != "mul":
+            raise RelaxError("expected a size that is computed from integers, or by a scale")
+        size, scale = sorted((self.number(v) for v in op.operands), key=lambda v: isinstance(v, float))
+        above, below = float(scale).as_integer_ratio()
+        if isinstance(size, float) or not 0 <= above < _LARGEST_SCALE or below > _LARGEST_SCALE:
+            raise RelaxError(f"expected a size times a scale of few bits, as 0.5 and 1.75 are, got {scale}")
+        return size * above // below
 
     def _size(self, op: ir.Operation) -> Dim:
         shape = info_of(self.tensors[op.operands[0]]).shape
@@ -227,6 +247,12 @@ class Values:
             raise RelaxError(f"expected numbers that {name.removeprefix('torch.')} computes at import, got {shown}") from None
 
 
+#: Scales whose numerator and denominator are below it give exact products with sizes up to 2^37.
+_LARGEST_SCALE = 1 << 16
+
+#: Factors that a power of a size is written as.
+_MOST_FACTORS = 8
+
 #: The smaller and the larger one of two sizes.
 _EXTREMES: dict[str, Callable[..., Any]] = {"torch.python.sym_min": smaller, "torch.python.sym_max": larger}
 
@@ -241,12 +267,37 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "torch.aten.remainder.int": operator.mod,
     "torch.aten.fmod.int": operator.mod,  # the importer's name for ``%`` of two sizes, which is Python's
     "torch.aten.neg.int": operator.neg,
+    "torch.python.pow": lambda a, b: _power(a, b),
+    "torch.python.sym_float": lambda x: x if isinstance(x, Expr) else float(x),
     "torch.aten.Int.bool": int,
     "torch.aten.Int.Scalar": lambda x: x if isinstance(x, Expr) else int(x),
     "torch.aten.Float.Scalar": lambda x: x if isinstance(x, Expr) else float(x),
     "torch.aten.Float.bool": float,
     "torch.aten.ScalarImplicit": lambda x: x,
 }
+
+
+#: Arithmetic on floats, by the operator's name without namespace and overload.
+_ON_FLOATS: dict[str, type[EffectOp]] = {
+    "add": ops.Add, "sub": ops.Subtract, "mul": ops.Multiply, "div": ops.Divide, "pow": ops.Power, "neg": ops.Negative,
+    "_sym_sqrt": ops.Sqrt, "sqrt": ops.Sqrt,
+}  # fmt: skip
+
+
+def _kind(op: ir.Operation) -> str:
+    return op_key(op).split(".")[1]
+
+
+def _is_float_of_sizes(op: ir.Operation) -> bool:
+    """Whether an op computes a float of numbers, which a size is not."""
+    return len(op.results) == 1 and str(op.results[0].type) == "!torch.float" and _kind(op) in _ON_FLOATS
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    """A whole power of a size, as a product."""
+    if not isinstance(exponent, int) or not 0 <= exponent <= _MOST_FACTORS:
+        raise TypeError
+    return functools.reduce(operator.mul, [base] * exponent, 1)
 
 
 #: Elements of tensors as numbers, and what they are then.

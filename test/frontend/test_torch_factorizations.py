@@ -9,6 +9,8 @@ from torch import linalg
 from torch.export import Dim
 
 import relaxir as rx
+from relaxir.frontend import torch_graph
+from relaxir.frontend.torch_op import HANDLERS
 
 #: Rounding of sums in another order, of matrices whose condition is at most some hundreds.
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-4}
@@ -75,7 +77,8 @@ def of_square(x, y):
         "unit": linalg.solve_triangular(x.sin(), y, upper=False, unitriangular=True),
         "triangular_right": linalg.solve_triangular(a, y.mT, upper=False, left=False),
         "old_triangular": torch.triangular_solve(y, a, upper=False, transpose=True)[0],
-        "matrix_exp": torch.matrix_exp(x), "large_exp": torch.matrix_exp(4 * (x - x.mT)), "no_exp": torch.matrix_exp(0 * x),
+        "matrix_exp": torch.matrix_exp(x), "exponential": linalg.matrix_exp(x),
+        "large_exp": torch.matrix_exp(4 * (x - x.mT)), "no_exp": torch.matrix_exp(0 * x),
         "power": linalg.matrix_power(a, -2), "eigenvalues": linalg.eigvalsh(s), "values": values, "of_upper": of_upper[0],
         "composed": (vectors * values[..., None, :]) @ vectors.mT, "orthogonal": vectors.mT @ vectors,
         "hermitian_inverse": linalg.pinv(s, hermitian=True),
@@ -139,6 +142,16 @@ def test_sizes_that_are_open():
     exe = compiled(of_all, *inputs(*shapes[0]), dims=dims)
     for shape in shapes:
         assert not far(of_all(*inputs(*shape)), exe(*inputs(*shape))), shape
+
+
+def test_every_handler_is_reached():
+    x, y = torch.randn(3, 3), torch.randn(3, 3)
+    reached = set()
+    for function in (of_square, of_any):
+        program = torch_graph.importable(torch.export.export(Function(function), (x, y)))
+        reached |= {torch_graph.operator_name(n.target) for n in program.graph.nodes if n.op == "call_function"}
+    families = {key for key, handler in HANDLERS.items() if handler.__module__.endswith(".factorizations")}
+    assert sorted(families - reached) == []
 
 
 DEGENERATE = {

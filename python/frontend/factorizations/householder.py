@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.symbolic import Dim
-from ..emit import emit, full, info_of, integer, slice_axis, squeeze, unsqueeze
+from ..emit import emit, full, info_of, integer, size_value, slice_axis, squeeze, unsqueeze
 from ..loops import loop
 from .matrices import at, both, column_at, columns_of, compared, eye, least, minus, rows_of, times, where
 
@@ -69,7 +69,7 @@ def apply_reflections(packed: ir.Value, taus: ir.Value, x: ir.Value, transpose: 
     """``H_0 H_1 ... X``, or with ``transpose`` ``... H_1 H_0 X``; X is ``[..., m, k]``."""
     count, rows, dtype = info_of(taus).shape[-1], rows_of(x), info_of(x).dtype
     taus, rank = unsqueeze(taus, info_of(taus).rank - 1), info_of(packed).rank
-    last = minus(full(count, integer()), full(1, integer()))
+    last = minus(size_value(count), full(1, integer()))
 
     def step(state: list[ir.Value], k: ir.Value) -> list[ir.Value]:
         k = k if transpose else minus(last, k)

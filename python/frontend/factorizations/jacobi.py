@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.symbolic import Dim
-from ..emit import emit, extreme_flag, full, info_of, integer, reshape, sequence, unsqueeze
+from ..emit import emit, extreme_flag, full, info_of, integer, reshape, sequence, size_value, unsqueeze
 from ..loops import loop, while_holds
 from .matrices import both, compared, minus, times, where
 
@@ -54,7 +54,7 @@ def partners(size: Dim, r: ir.Value) -> ir.Value:
         size: n.
         r: the round's number, ``[1]`` of i64.
     """
-    one, all_of = full(1, integer()), full(size, integer())
+    one, all_of = full(1, integer()), size_value(size)
     is_odd = emit(ops.BitwiseAnd, all_of, one)
     circle = emit(ops.Maximum, minus(emit(ops.Add, all_of, is_odd), one), one)
     number = sequence(0, size)

@@ -59,7 +59,8 @@ def _orthogonal(x: ir.Value) -> tuple[ir.Value, ir.Value]:
         return [turn.columns(x), turn.columns(vectors), emit(ops.Maximum, before, found)]
 
     cosines = full(1, dtype, [*info_of(x).shape[:-2], size])
-    return tuple(sweeps(size, [x, eye(x, size, size), cosines], is_open, step)[:2])
+    turned, vectors, _ = sweeps(size, [x, eye(x, size, size), cosines], is_open, step)
+    return turned, vectors
 
 
 def _completed(left: ir.Value, complete: bool) -> ir.Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.inference import boolean
-from ..emit import emit, full, info_of, integer, squeeze
+from ..emit import emit, full, info_of, integer, size_value, squeeze
 from ..loops import loop
 from .matrices import (
     at,
@@ -40,7 +40,7 @@ def solve_triangular(a: ir.Value, b: ir.Value, upper: bool, unit: bool = False, 
     if adjoint:
         return solve_triangular(transposed(a), b, not upper, unit)
     size, rows = info_of(a).shape[-1], rows_of(b)
-    last = minus(full(size, integer()), full(1, integer()))
+    last = minus(size_value(size), full(1, integer()))
 
     def step(state: list[ir.Value], k: ir.Value) -> list[ir.Value]:
         (b,) = state

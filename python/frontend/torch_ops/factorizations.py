@@ -6,7 +6,7 @@ from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import broadcast_shapes
-from ..emit import cast, emit, expand, full, info_of, integer, squeeze, unsqueeze
+from ..emit import cast, emit, expand, full, info_of, integer, size_value, squeeze, unsqueeze
 from ..factorizations import elimination
 from ..factorizations.eigenvectors import eigenvectors
 from ..factorizations.exponential import exponential
@@ -161,7 +161,7 @@ def _geqrf(op: TorchOp) -> list[ir.Value | None]:
     return list(reflections(op.tensor(0)))
 
 
-@handles("aten.linalg_householder_product", "aten.orgqr")
+@handles("aten.linalg_householder_product")
 def _householder_product(op: TorchOp) -> ir.Value:
     return product_of_reflections(op.tensor(0), op.tensor(1), info_of(op.tensor(0)).shape[-1])
 
@@ -202,5 +202,5 @@ def _pinv(op: TorchOp) -> ir.Value:
 
 
 def _of_size(a: ir.Value, factor: float) -> ir.Value:
-    m, n = (cast(full(d, integer()), info_of(a).dtype) for d in info_of(a).shape[-2:])
+    m, n = (cast(size_value(d), info_of(a).dtype) for d in info_of(a).shape[-2:])
     return emit(ops.Multiply, emit(ops.Maximum, m, n), full(factor, info_of(a).dtype))

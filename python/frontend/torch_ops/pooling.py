@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,26 @@ from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import is_integer
 from ...dialect.op import EffectOp
-from ...dialect.symbolic import Dim, Expr
+from ...dialect.symbolic import Dim, Expr, same
 from ..convolutions import ConvParams, convolve
-from ..emit import cast, concat, emit, full, info_of, integer, multiply_all, reshape, slice_axis, squeeze, table, unsqueeze
+from ..emit import (
+    cast,
+    concat,
+    emit,
+    full,
+    info_of,
+    integer,
+    multiply_all,
+    permute,
+    reshape,
+    sequence,
+    size_value,
+    slice_axis,
+    squeeze,
+    table,
+    unrounded,
+    unsqueeze,
+)  # fmt: skip
 from ..torch_op import TorchOp, handles
 from .convolution import several
 from .windows import adaptive_windows, largest_and_places, spatial_sizes, windows
@@ -185,10 +202,48 @@ def _along_depth(x: ir.Value, pool: Callable[[ir.Value], ir.Value]) -> ir.Value:
     return reshape(pooled, (batch, channels, info_of(pooled).shape[2], rows, columns))
 
 
+def _counts(op: TorchOp, spatial: int) -> list[Dim]:
+    """How many windows there are along each dimension; as many as elements where nothing is said."""
+    given: Any = op.number(1)
+    counts = list(given) if isinstance(given, list) else [given]
+    counts = counts * spatial if len(counts) == 1 else counts
+    sizes = info_of(op.tensor(0)).shape[-spatial:]
+    return [size if count is None else count for size, count in zip(sizes, counts, strict=True)]
+
+
+def _means(x: ir.Value, counts: Sequence[Dim]) -> ir.Value:
+    """Means of windows along the last dimensions, whose numbers are symbolic: products with what each window takes."""
+    dtype, rank = info_of(x).dtype, info_of(x).rank
+    for axis, count in enumerate(counts, rank - len(counts)):
+        size = info_of(x).shape[axis]
+        if same(size, count):
+            continue
+        order = [*(a for a in range(rank) if a != axis), axis]
+        shares = cast(_shares(size, count), unrounded(dtype) or dtype)
+        means = emit(ops.MatMul, cast(permute(x, order), info_of(shares).dtype), shares)
+        x = permute(means, [order.index(a) for a in range(rank)])
+    return cast(x, dtype)
+
+
+def _shares(size: Dim, count: Dim) -> ir.Value:
+    """What each window along a dimension takes of each element, ``[size, count]`` of f64."""
+    number, sizes, counts = sequence(0, count), size_value(size), size_value(count)
+    one, place = full(1, integer()), unsqueeze(sequence(0, size), 1)
+    first = emit(ops.FloorDivide, emit(ops.Multiply, number, sizes), counts)
+    behind = emit(ops.Multiply, emit(ops.Add, number, one), sizes)
+    behind = emit(ops.FloorDivide, emit(ops.Subtract, emit(ops.Add, behind, counts), one), counts)
+    inside = emit(ops.LogicalAnd, emit(ops.GreaterEqual, place, first), emit(ops.Less, place, behind))
+    length = cast(emit(ops.Subtract, behind, first), ir.F64Type.get())
+    return emit(ops.Divide, cast(inside, ir.F64Type.get()), length)
+
+
 @handles("aten.adaptive_avg_pool3d", "aten._adaptive_avg_pool3d")
 def _adaptive_avg_pool_volume(op: TorchOp) -> ir.Value:
     """The mean of a window is that of the means along each of its dimensions."""
-    x, (depth, *plane) = op.tensor(0), several(op.number(1), 3)
+    x, counts = op.tensor(0), _counts(op, 3)
+    if not all(isinstance(c, int) for c in counts):
+        return _means(x, counts)
+    depth, *plane = several(counts, 3)
     batched = info_of(x).rank == 5
     x = _by_planes(x if batched else unsqueeze(x, 0), lambda p: emit(ops.AdaptiveAvgPool2D, p, output_size=plane))
     size = [depth, math.prod(plane)]
@@ -198,10 +253,12 @@ def _adaptive_avg_pool_volume(op: TorchOp) -> ir.Value:
 
 @handles("aten.adaptive_avg_pool2d", "aten._adaptive_avg_pool2d")
 def _adaptive_avg_pool(op: TorchOp) -> ir.Value:
-    x = op.tensor(0)
+    x, counts = op.tensor(0), _counts(op, 2)
+    if not all(isinstance(c, int) for c in counts):
+        return _means(x, counts)
     batched = info_of(x).rank == 4
     x = x if batched else unsqueeze(x, 0)
-    result = emit(ops.AdaptiveAvgPool2D, x, output_size=several(op.number(1), 2))
+    result = emit(ops.AdaptiveAvgPool2D, x, output_size=several(counts, 2))
     return result if batched else squeeze(result, 0)
 
 
