@@ -10,13 +10,14 @@ that is not right, and how many are. What torch.export does not take does not co
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
 
 import torch
-from model_runs import SIZES, Case, Tensors, is_stable, main_of, randomize
+from model_runs import SIZES, Case, Tensors, is_stable, main_of, outcome, randomize
 
 #: Sizes of images that are tried before the one that the model says.
 _IMAGES = (64, 96, 224)
@@ -106,4 +107,5 @@ _LIBRARIES: dict[str, tuple[Callable[[], list[str]], Callable[[str], Case]]] = {
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in _LIBRARIES:
         sys.exit(f"expected {' or '.join(_LIBRARIES)}, got {sys.argv[1:2]}")
-    main_of(__doc__ or "", *_LIBRARIES[sys.argv.pop(1)])
+    all_names, build = _LIBRARIES[sys.argv.pop(1)]
+    main_of(__doc__ or "", all_names, functools.partial(outcome, build))
