@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ..dialect.size_choices import is_at_least
 from ..dialect.symbolic import Dim, Expr, parse
 
-__all__ = ["Ranges", "at_least", "at_most", "larger", "smaller", "upper_bound"]
+__all__ = ["Ranges", "at_least", "at_most", "larger", "quotient_to_zero", "remainder_to_zero", "smaller", "upper_bound"]
 
 #: Smallest and largest value by symbol; None is no bound. A symbol that is absent is 0 or more.
 Ranges = Mapping[str, tuple[int, int | None]]
@@ -47,6 +47,34 @@ def larger(a: int | Expr, b: int | Expr, ranges: Ranges) -> int | Expr:
     if at_least(first - second, 0, ranges):
         return first
     return second if at_most(first - second, 0, ranges) else second + is_at_least(first, second) * (first - second)
+
+
+def quotient_to_zero(a: int | Expr, b: int | Expr, ranges: Ranges) -> int | Expr | None:
+    """``a / b`` rounded towards zero; None where nothing says whether ``b`` is positive or negative.
+
+    Raises:
+        ZeroDivisionError: ``b`` is 0.
+    """
+    if at_most(b, -1, ranges):
+        a, b = -a, -b
+    if not at_least(b, 0, ranges):
+        return None
+    if at_least(a, 0, ranges):
+        return a // b
+    if at_most(a, 0, ranges):
+        return -(-a // b)
+    is_negative = 1 - is_at_least(a, 0)
+    return (a + is_negative * (b - 1)) // b
+
+
+def remainder_to_zero(a: int | Expr, b: int | Expr, ranges: Ranges) -> int | Expr | None:
+    """What :func:`quotient_to_zero` leaves of ``a``, which has the sign of ``a``."""
+    if at_most(b, -1, ranges):
+        b = -b
+    if at_least(a, 0, ranges) and at_least(b, 0, ranges):
+        return a % b
+    quotient = quotient_to_zero(a, b, ranges)
+    return None if quotient is None else a - b * quotient
 
 
 def _in_order(a: int | Expr, b: int | Expr) -> tuple[int | Expr, int | Expr]:

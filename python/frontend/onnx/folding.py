@@ -13,6 +13,7 @@ import onnx
 from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
 from ...dialect.symbolic import Expr
+from ..ranges import quotient_to_zero, remainder_to_zero
 from .node import Node
 from .values import Array, GraphValue, known_value, numbers_array, relax_dtype
 
@@ -113,14 +114,13 @@ def _compute(function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """ONNX divides integers towards zero; sizes are not negative."""
-    if isinstance(a, int) and isinstance(b, int):
-        return int(a / b) if b else _refuse()
-    return a // b
+    """Integers are divided towards zero."""
+    return quotient_to_zero(a, b, {})
 
 
-def _refuse() -> Any:
-    raise ZeroDivisionError
+def _fold_mod(node: Node, arrays: list[Array]) -> Array:
+    """Remainders have the sign of the divisor, or with ``fmod`` that of the dividend."""
+    return _REMAINDERS[bool(node.attribute("fmod", 0))](node, arrays)
 
 
 def _same(a: Any, b: Any) -> Any:
@@ -205,12 +205,14 @@ def _expand(node: Node, arrays: list[Array]) -> Array:
     return np.broadcast_to(arrays[0], np.broadcast_shapes(arrays[0].shape, tuple(shape)))
 
 
+_REMAINDERS = (_elementwise(operator.mod), _elementwise(lambda a, b: remainder_to_zero(a, b, {})))
+
 _SYMBOLIC: dict[str, Callable[[Node, list[Array]], Array]] = {
     "Add": _elementwise(operator.add),
     "Sub": _elementwise(operator.sub),
     "Mul": _elementwise(operator.mul),
     "Div": _elementwise(_quotient),
-    "Mod": _elementwise(operator.mod),
+    "Mod": _fold_mod,
     "Neg": _elementwise(operator.neg),
     "Equal": _elementwise(_same),
     "Where": _elementwise(_chosen),
