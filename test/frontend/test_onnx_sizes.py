@@ -68,3 +68,69 @@ def test_a_slice_up_to_a_quotient_of_sizes() -> None:
     proto = _of_size(*nodes, _node("Slice", ["x", "zero", "ends", "zero"], ["y"]), by=4, zero=[0])
     proto.graph.node.insert(len(proto.graph.node) - 1, _node("Unsqueeze", ["end", "zero"], ["ends"]))
     _check(proto, [{"x": _rows(n)} for n in (2, 6, 9)])
+
+
+_LAST = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "step"),
+    [
+        (0, 512, 1), (2, 5, 1), (-3, _LAST, 1), (-3, 8, 1), (1, -1, 1), (1, _LAST, 2), (0, -2, 1),
+        (-4, -2, 1), (5, 2, 1), (2, -2, 3),
+        (-1, -_LAST, -1), (-1, -_LAST, -2), (-2, -5, -1), (4, 1, -1), (4, -_LAST, -3), (1, 4, -1),
+        (-8, 2**31 - 1, 1), (-_LAST, -_LAST, -1),
+    ],
+)  # fmt: skip
+def test_slices_are_limited_to_a_symbolic_dimension(begin: int, end: int, step: int) -> None:
+    weights = {"b": begin, "e": end, "a": 0, "s": step}
+    proto = model(
+        [_node("Slice", ["x", "b", "e", "a", "s"], ["y"])],
+        {"x": (_FLOAT, ["N", 2])},
+        ["y"],
+        {name: np.array([value], np.int64) for name, value in weights.items()},
+    )
+    _check(proto, [{"x": _rows(n)} for n in (1, 2, 3, 4, 5, 6, 7, 9, 600)])
+
+
+@pytest.mark.parametrize("size", ["N", 2])
+def test_going_backwards_from_before_the_first_element_begins_there(size: int | str) -> None:
+    """NumPy takes nothing."""
+    weights = {name: np.array([value]) for name, value in (("b", -7), ("e", -9), ("a", 0), ("s", -1))}
+    proto = model([_node("Slice", ["x", "b", "e", "a", "s"], ["y"])], {"x": (_FLOAT, [size, 2])}, ["y"], weights)
+    _check(proto, [{"x": _rows(2)}])
+
+
+def _sliced(begin: int, end: int) -> onnx.ModelProto:
+    weights = {"b": np.array([begin]), "e": np.array([end])}
+    return model([_node("Slice", ["x", "b", "e"], ["y"])], {"x": (_FLOAT, ["N", 2])}, ["y"], weights)
+
+
+def test_one_from_an_end_is_one_whatever_the_size() -> None:
+    """So it is broadcast; there is none in a dimension of size 0, which then is refused."""
+    for begin, end in ((0, 1), (-1, _LAST)):
+        module = rx.from_onnx(_sliced(begin, end))
+        assert str(module.functions["main"].outputs[0]) == "f32[1, 2]"
+        with pytest.raises(rx.RelaxError, match="expected a slice inside of dimension 0"):
+            rx.compile(module)(_rows(0))
+
+
+@pytest.mark.parametrize("index", [-1, -3, 2])
+def test_one_element_of_a_symbolic_dimension(index: int) -> None:
+    proto = model([_node("Gather", ["x", "i"], ["y"])], {"x": (_FLOAT, ["N", 2])}, ["y"], {"i": np.array(index)})
+    _check(proto, [{"x": _rows(n)} for n in (3, 5, 9)])
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_element_by_a_negated_size(rank: int) -> None:
+    """It counts from the end; a table that is shorter has none."""
+    index = [_node("Neg", ["n"], ["i"])] if not rank else [_node("Neg", ["n"], ["m"]), _node("Unsqueeze", ["m", "zero"], ["i"])]
+    proto = _of_size(*index, _node("Gather", ["table", "i"], ["y"]), zero=[0], table=list(range(20, 28)))
+    _check(proto, [{"x": _rows(n)} for n in (1, 5, 8)], _INT64)
+    with pytest.raises(rx.RelaxError):
+        rx.compile(rx.from_onnx(proto))(_rows(9))
+
+
+def test_an_element_by_a_difference_of_sizes_of_either_sign() -> None:
+    nodes = [_node("Sub", ["n", "less"], ["i"]), _node("Gather", ["table", "i"], ["y"])]
+    _check(_of_size(*nodes, less=4, table=list(range(20, 28))), [{"x": _rows(n)} for n in (1, 3, 4, 11)], _INT64)

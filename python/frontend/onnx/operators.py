@@ -9,7 +9,7 @@ __all__ = ["FAMILIES", "load_operators"]
 FAMILIES = (
     "attention", "blocks", "control_flow", "convolution", "data_sizes", "elementwise", "fused", "indexing",
     "linear_algebra", "manipulate", "nn", "pooling", "qlinear", "quantize", "recurrent", "reduction", "resize", "sampling",
-    "sequences", "signal",
+    "sequences", "signal", "slices",
 )  # fmt: skip
 
 

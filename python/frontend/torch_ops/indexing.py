@@ -27,38 +27,17 @@ from ..emit import (
     unsqueeze,
 )
 from ..places import diagonal_places
-from ..ranges import at_least, at_most
+from ..ranges import at_most
+from ..slices import UncertainError, is_place
+from ..slices import slice_bound as bound_inside
 from ..torch_op import TorchOp, handles
 from .creation import sequence, table
 from .data_sizes import places_of, sliced_by_data
 
 
-class UncertainError(RelaxError):
-    """A slice whose length is no symbolic expression: a bound lies outside of the dimension for some sizes."""
-
-
 def slice_bound(op: TorchOp, value: Dim, size: Dim) -> Dim:
-    """A slice bound counted from the start and inside of the dimension, as Python limits it.
-
-    Raises:
-        UncertainError: a symbolic bound may lie outside for some sizes.
-    """
-    if size is None:
-        raise RelaxError("expected to slice a dimension whose size is known or symbolic")
-    if value is None or value == size:
-        return size
-    ranges = op.values.ranges
-    if at_most(value, -1, ranges):
-        value = value + size
-        if at_most(value, 0, ranges):
-            return 0
-    if isinstance(value, int) and (value == 0 or value >= 2**62):
-        return min(value, size) if isinstance(size, int) else (0 if value == 0 else size)
-    if at_least(value - size, 0, ranges):
-        return size
-    if not at_least(value, 0, ranges) or not at_most(value - size, 0, ranges):
-        raise UncertainError(f"expected a slice bound that always lies inside of {size}, got {value}")
-    return value
+    """A slice bound of a program's dimension: :func:`..slices.slice_bound`, where torch says what sizes may be."""
+    return bound_inside(value, size, op.values.ranges)
 
 
 def _cut(op: TorchOp, x: ir.Value, axis: int, begin: Dim, end: Dim, stride: int = 1) -> ir.Value:
@@ -103,7 +82,7 @@ def _select(op: TorchOp) -> ir.Value:
         raise RelaxError("expected a dimension whose size is known or symbolic")
     ranges = op.values.ranges
     place = index + size if at_most(index, -1, ranges) else index
-    if not at_least(place, 0, ranges) or not at_most(place - size, -1, ranges):
+    if not is_place(place, size, ranges):
         return emit(ops.Take, x, full(index, integer()), axis=axis)
     return squeeze(slice_axis(x, axis, place, place + 1), axis)
 

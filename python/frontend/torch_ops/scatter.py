@@ -27,10 +27,11 @@ from ..emit import (
     unsqueeze,
 )  # fmt: skip
 from ..places import diagonal_places
+from ..slices import UncertainError
 from ..torch_op import TorchOp, handles
 from .creation import sequence
 from .elementwise import apply
-from .indexing import UncertainError, from_start, indices_of, is_mask, slice_bound
+from .indexing import from_start, indices_of, is_mask, slice_bound
 
 
 @handles("aten.slice_scatter")

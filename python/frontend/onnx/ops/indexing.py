@@ -10,6 +10,7 @@ from ....dialect.errors import RelaxError
 from ....dialect.symbolic import Expr
 from ...emit import cast, emit, expand, full, info_of, integer, multiply_all, reshape, sequence, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
+from .slices import element_of
 
 
 @handles("Gather")
@@ -17,11 +18,8 @@ def _gather(node: Node) -> ir.Value:
     """One index that is known is a slice."""
     x, axis = node.tensor(0), node.axis(0, node.rank(0))
     known = node.operand(1).known
-    size = info_of(x).shape[axis]
-    if known is not None and not known.ndim and size is not None:
-        place: Any = known.item()
-        place = place + size if isinstance(place, int) and place < 0 else place
-        return squeeze(slice_axis(x, axis, place, place + 1), axis)
+    if known is not None and not known.ndim:
+        return element_of(x, axis, known.item())
     return emit(ops.Take, x, node.tensor(1), axis=axis)
 
 

@@ -190,52 +190,6 @@ def _tile(node: Node) -> ir.Value:
     return tile(x, repeats)
 
 
-def slice_of(x: ir.Value, axis: int, begin: Dim, end: Dim, step: int) -> ir.Value:
-    """``x[begin:end:step]`` along an axis: bounds are limited to the dimension, a negative step goes backwards."""
-    size = info_of(x).shape[axis]
-    if size is None or begin is None or end is None:
-        raise RelaxError("expected to slice a dimension whose size is known or symbolic")
-    if not step:
-        raise RelaxError("expected a step other than 0")
-    if step < 0:
-        if isinstance(size, int) and isinstance(begin, int) and isinstance(end, int):
-            picked = range(size)[slice(begin, end if end >= -size else None, step)]
-            if not len(picked):
-                return slice_axis(x, axis, 0, 0)
-            low, high = picked[-1], picked[0]
-            return slice_axis(emit(ops.Flip, slice_axis(x, axis, low, high + 1), axis=axis), axis, 0, high + 1 - low, -step)
-        if begin == -1 and isinstance(end, int) and end < -(2**31) and step == -1:
-            return emit(ops.Flip, x, axis=axis)
-        raise RelaxError("expected constant bounds of a slice that goes backwards, in a dimension of known size")
-    start, stop = _limited(begin, size), _limited(end, size)
-    if isinstance(start, int) and isinstance(stop, int):
-        stop = max(start, stop)
-    return slice_axis(x, axis, start, stop, step)
-
-
-def _limited(bound: int | Expr, size: int | Expr) -> Dim:
-    if isinstance(bound, int) and isinstance(size, int):
-        return min(max(bound + size if bound < 0 else bound, 0), size)
-    if isinstance(bound, int):
-        if bound >= 2**31 - 1:
-            return size
-        return size + bound if bound < 0 else bound
-    return bound
-
-
-@handles("Slice")
-def _slice(node: Node) -> ir.Value:
-    x = node.tensor(0)
-    begins, ends = node.listed("starts", 1), node.listed("ends", 2)
-    assert begins is not None
-    assert ends is not None
-    axes = node.axes(node.listed("axes", 3), node.rank(0))
-    steps = node.listed("steps", 4) or [1] * len(begins)
-    for axis, begin, end, step in zip(axes, begins, ends, steps, strict=False):
-        x = slice_of(x, axis, begin, end, step)
-    return x
-
-
 @handles("Pad")
 def _pad(node: Node) -> ir.Value:
     """Amounts of all axes, or of those that the last operand lists; negative ones take away."""
