@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -19,9 +19,10 @@ from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 
 __all__ = [
-    "agreed", "alike", "bitcast", "broadcast", "cast", "concat", "cut", "emit", "emit_check", "expand", "extreme_flag", "full",
-    "in_dtype", "info_of", "integer", "match", "multiply_all", "neutral", "permute", "plus_bias", "reshape", "sequence",
-    "size_value", "slice_axis", "squeeze", "table", "tile", "unrounded", "unsqueeze", "within_largest",
+    "agreed", "alike", "bitcast", "broadcast", "cast", "common_size", "concat", "cut", "emit", "emit_check", "expand",
+    "extreme_flag", "full", "in_dtype", "info_of", "integer", "match", "multiply_all", "neutral", "permute", "plus_bias",
+    "reshape", "sequence", "size_value", "slice_axis", "squeeze", "table", "tile", "unrounded", "unsqueeze",
+    "within_largest",
 ]  # fmt: skip
 
 
@@ -198,7 +199,7 @@ def agreed(*values: ir.Value) -> list[ir.Value]:
     columns = list(zip(*([1] * (rank - i.rank) + list(i.shape) for i in infos), strict=True))
     if all(None in column or len({*column} - {1}) < 2 for column in columns):
         return list(values)
-    sizes = [min({*column} - {1, None}, key=_length, default=None) for column in columns]
+    sizes = [common_size({*column} - {1}) for column in columns]
     found: list[ir.Value] = []
     for value, info in zip(values, infos, strict=True):
         pairs = zip(info.shape, sizes[rank - info.rank :], strict=True)
@@ -210,7 +211,7 @@ def agreed(*values: ir.Value) -> list[ir.Value]:
 def alike(parts: Sequence[ir.Value], axis: int) -> list[ir.Value]:
     """Tensors with one size along all other axes, where two have to be equal and we do not know it: checked at run time."""
     columns = zip(*(info_of(p).shape for p in parts), strict=True)
-    sizes = [None if i == axis else min({*column} - {None}, key=_length, default=None) for i, column in enumerate(columns)]
+    sizes = [None if i == axis else common_size(column) for i, column in enumerate(columns)]
     found: list[ir.Value] = []
     for part in parts:
         info = info_of(part)
@@ -218,6 +219,11 @@ def alike(parts: Sequence[ir.Value], axis: int) -> list[ir.Value]:
         shape = tuple(size if isinstance(dim, Expr) and size is not None else dim for dim, size in pairs)
         found.append(part if shape == tuple(info.shape) else match(part, info.with_(shape=shape)))
     return found
+
+
+def common_size(sizes: Iterable[Dim]) -> Dim:
+    """Which one is written of sizes that have to be equal: a known number, then what is shortest to write."""
+    return min({*sizes} - {None}, key=_length, default=None)
 
 
 def _length(size: Dim) -> tuple[bool, int, str]:

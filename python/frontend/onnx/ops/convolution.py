@@ -5,7 +5,8 @@ from __future__ import annotations
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ...convolutions import ConvParams, convolve, convolve_transposed, pad_axis
-from ...emit import info_of, plus_bias, unrounded, unsqueeze
+from ...emit import info_of, multiply_all, plus_bias, unrounded, unsqueeze
+from ..equal_sizes import with_size
 from ..node import Node, handles
 
 
@@ -28,7 +29,9 @@ def convolved(node: Node, x: ir.Value, weight: ir.Value, out_dtype: ir.Type | No
         raise RelaxError(f"expected a kernel of one to three dimensions of known size, got {info_of(weight)}")
     strides, dilation = (node.attribute(k, [1] * spatial) for k in ("strides", "dilations"))
     pads = padding(node, kernel, strides, dilation, info_of(x).shape[2:])
-    return convolve(x, weight, ConvParams(strides, pads, dilation, node.attribute("group", 1), out_dtype))
+    groups = node.attribute("group", 1)
+    x = with_size(x, 1, multiply_all((info_of(weight).shape[1], groups)))
+    return convolve(x, weight, ConvParams(strides, pads, dilation, groups, out_dtype))
 
 
 def _with_bias(node: Node, result: ir.Value, index: int) -> ir.Value:

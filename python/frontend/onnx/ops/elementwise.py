@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -14,11 +13,11 @@ from ....dialect.dtypes import numpy_dtype
 from ....dialect.errors import RelaxError
 from ....dialect.inference import boolean, is_float
 from ....dialect.op import EffectOp
-from ....dialect.symbolic import Expr
 from ....weights.onnx_codes import is_coded
-from ...emit import agreed, bitcast, cast, emit, full, info_of, multiply_all, reshape, unsqueeze, within_largest
+from ...emit import bitcast, cast, emit, full, info_of, multiply_all, reshape, unsqueeze, within_largest
 from ...norms import rms_norm_of
 from ..codes import decoded, encoded
+from ..equal_sizes import agreed_operands
 from ..node import Node, UnmappedError, handles
 from ..tensors import element_dtype
 from ..values import coded_value
@@ -45,27 +44,13 @@ def _register() -> None:
     for key, op_class in _UNARY.items():
         handles(key)(lambda node, c=op_class: emit(c, node.tensor(0)))
     for key, op_class in _BINARY.items():
-        handles(key)(lambda node, c=op_class: emit(c, *_agreed(*node.tensors())))
+        handles(key)(lambda node, c=op_class: emit(c, *agreed_operands(*node.tensors())))
     for key, op_class in _SEVERAL.items():
         handles(key)(lambda node, c=op_class: _combined(node, c))
 
 
-def _agreed(*values: ir.Value) -> list[ir.Value]:
-    """Tensors that are broadcast, where two sizes that are computed from the same ones have to be equal, as that of an image
-    and twice that of its half. Sizes of which nothing says so may turn out to be 1.
-    """
-    shapes = [info_of(v).shape[::-1] for v in values]
-    for column in itertools.zip_longest(*shapes, fillvalue=1):
-        sizes = {*column} - {1, None}
-        if len(sizes) > 1 and not all(isinstance(s, Expr) for s in sizes):
-            return list(values)
-        if len({s.names for s in sizes if isinstance(s, Expr)}) > 1:
-            return list(values)
-    return agreed(*values)
-
-
 def _combined(node: Node, op_class: type[EffectOp]) -> ir.Value:
-    result, *others = _agreed(*node.tensors())
+    result, *others = agreed_operands(*node.tensors())
     for other in others:
         result = emit(op_class, result, other)
     return result
@@ -83,26 +68,26 @@ def _mean(node: Node) -> ir.Value:
 @handles("Div")
 def _div(node: Node) -> ir.Value:
     """Integers towards zero."""
-    return emit(ops.Divide, *_agreed(*node.tensors()))
+    return emit(ops.Divide, *agreed_operands(*node.tensors()))
 
 
 @handles("Mod")
 def _mod(node: Node) -> ir.Value:
-    return emit(ops.Fmod if node.attribute("fmod", 0) else ops.Mod, *_agreed(*node.tensors()))
+    return emit(ops.Fmod if node.attribute("fmod", 0) else ops.Mod, *agreed_operands(*node.tensors()))
 
 
 @handles("Mul")
 def _multiply(node: Node) -> ir.Value:
     """Two scales, of which the model's file has one (:meth:`Node.weight`); the end of a norm that is written out; any other."""
     scales = all(is_float(node.dtype(i)) and multiply_all(node.operand(i).shape) == 1 for i in range(2))
-    a, b = _agreed(*(node.weight(i) if scales else node.tensor(i) for i in range(2)))
+    a, b = agreed_operands(*(node.weight(i) if scales else node.tensor(i) for i in range(2)))
     return rms_norm_of(a, b) or emit(ops.Multiply, a, b)
 
 
 @handles("Pow")
 def _pow(node: Node) -> ir.Value:
     """In the dtype of the base, which the exponent need not have."""
-    x, y = _agreed(*node.tensors())
+    x, y = agreed_operands(*node.tensors())
     dtype, other = info_of(x).dtype, info_of(y).dtype
     exponent = node.operand(1).known
     if (
@@ -205,6 +190,7 @@ def _prelu(node: Node) -> ir.Value:
     rank = node.rank(0)
     if node.scope.conversion.opset < 7 and node.rank(1) == 1 and rank > 2:  # one per channel, before there was broadcasting
         slope = unsqueeze(slope, *range(1, rank - 1))
+    x, slope = agreed_operands(x, slope)
     return emit(ops.Where, emit(ops.Less, x, full(0, node.dtype())), emit(ops.Multiply, x, slope), x)
 
 
@@ -299,7 +285,7 @@ def _is_inf(node: Node) -> ir.Value:
 
 @handles("Where")
 def _where(node: Node) -> ir.Value:
-    return emit(ops.Where, *_agreed(*node.tensors()))
+    return emit(ops.Where, *agreed_operands(*node.tensors()))
 
 
 @handles("BitShift")
@@ -307,7 +293,7 @@ def _bit_shift(node: Node) -> ir.Value:
     direction = node.attribute("direction")
     if direction not in ("LEFT", "RIGHT"):
         raise RelaxError(f"expected direction to be LEFT or RIGHT, got '{direction}'")
-    return emit(ops.LeftShift if direction == "LEFT" else ops.RightShift, node.tensor(0), node.tensor(1))
+    return emit(ops.LeftShift if direction == "LEFT" else ops.RightShift, *agreed_operands(*node.tensors()))
 
 
 @handles("ai.onnx.ml.Binarizer")

@@ -9,13 +9,14 @@ from ...attention import attention_or_product
 from ...einsum import einsum
 from ...emit import cast, emit, full, info_of, permute, plus_bias, squeeze, unrounded, unsqueeze
 from ...factorizations.elimination import determinant, factors
+from ..equal_sizes import agreed_factors, agreed_operands
 from ..node import Node, handles
 
 
 @handles("MatMul")
 def _matmul(node: Node) -> ir.Value:
     """A product, or attention where it is the second one of that."""
-    a, b = node.tensor(0), node.tensor(1)
+    a, b = agreed_factors(node.tensor(0), node.tensor(1))
     return attention_or_product(a, b) if is_float(info_of(a).dtype) else integer_product(a, b)
 
 
@@ -44,11 +45,13 @@ def _gemm(node: Node) -> ir.Value:
     a, b = node.tensor(0), node.tensor(1)
     a = permute(a, [1, 0]) if node.attribute("transA", 0) else a
     b = permute(b, [1, 0]) if node.attribute("transB", 0) else b
+    a, b = agreed_factors(a, b)
     dtype = node.dtype()
     result = _times(product(a, b, unrounded(dtype) if node.has(2) else None), node.attribute("alpha", 1.0))
     if not node.has(2):
         return cast(result, dtype)
     bias = _times(cast(node.tensor(2), info_of(result).dtype), node.attribute("beta", 1.0))
+    result, bias = agreed_operands(result, bias)
     return plus_bias(result, bias, dtype)
 
 

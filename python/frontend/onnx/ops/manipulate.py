@@ -11,7 +11,6 @@ import numpy as np
 from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
-from ....dialect.inference import broadcast_shapes
 from ....dialect.symbolic import Dim, Expr
 from ....weights.onnx_tensors import tensor_array
 from ...emit import (
@@ -34,6 +33,7 @@ from ...emit import (
     unsqueeze,
 )  # fmt: skip
 from ..caches import grown
+from ..equal_sizes import expanded_to
 from ..node import Node, handles
 from ..tensors import element_dtype
 from ..values import known_value, numbers_array, relax_dtype, require_places
@@ -181,7 +181,7 @@ def _split(node: Node) -> list[ir.Value]:
 
 @handles("Expand")
 def _expand(node: Node) -> ir.Value:
-    return expand(node.tensor(0), broadcast_shapes(node.operand(0).shape, tuple(node.numbers(1))))
+    return expanded_to(node.tensor(0), node.numbers(1))
 
 
 @handles("Tile")

@@ -6,6 +6,7 @@ from ....dialect import ops
 from ....dialect.bindings import ir
 from ...emit import cast, emit, expand, full, info_of, multiply_all, reshape, unsqueeze
 from ...norms import normalised_groups
+from ..equal_sizes import with_size
 from ..node import Node, UnmappedError, handles
 
 
@@ -16,7 +17,8 @@ def _batch_norm(node: Node) -> ir.Value | list[ir.Value]:
         return _batch_norm_in_training(node)
     dtype = node.dtype()
     parameters = [cast(node.tensor(i), dtype) for i in range(1, 5)]
-    return emit(ops.BatchNorm, node.tensor(0), *parameters, axis=1, epsilon=node.attribute("epsilon", 1e-5))
+    x = with_size(node.tensor(0), 1, info_of(parameters[0]).shape[0])
+    return emit(ops.BatchNorm, x, *parameters, axis=1, epsilon=node.attribute("epsilon", 1e-5))
 
 
 def _batch_norm_in_training(node: Node) -> list[ir.Value]:
@@ -38,7 +40,7 @@ def _blended(old: ir.Value, new: ir.Value, momentum: float) -> ir.Value:
 
 @handles("InstanceNormalization")
 def _instance_norm(node: Node) -> ir.Value:
-    x = node.tensor(0)
+    x = with_size(node.tensor(0), 1, node.operand(1).shape[0])
     axes = list(range(2, node.rank(0)))
     mean, variance = (emit(c, x, axis=axes, keepdims=True) for c in (ops.Mean, ops.Variance))
     dtype = node.dtype()
