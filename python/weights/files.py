@@ -20,7 +20,7 @@ from ..dialect.errors import RelaxError
 
 __all__ = [
     "KIND_BYTES", "inside", "name_on_disk", "open_own", "open_regular", "os_errors", "other_kind", "path_text", "read_bytes",
-    "read_stream", "remove_output", "replacing", "sync_folder", "write_file", "written_path",
+    "read_stream", "remove_output", "replacing", "stays_inside", "sync_folder", "write_file", "written_path",
 ]  # fmt: skip
 
 # Nothing waits: opening a pipe, or a terminal, would wait for somebody at its other end.
@@ -315,8 +315,7 @@ def inside(folder: str, name: str, source: str) -> str:
     """The path of a file that a folder's own files name.
 
     A name inside a model is a stranger's input: it must be relative, without ``..``, and no symbolic link may lead out of
-    the folder. One layout is known and allowed: in a Hugging Face cache, ``snapshots/<revision>/f`` links to ``blobs/<hash>``
-    of the same repository.
+    the folder, but for the one layout that :func:`stays_inside` knows.
 
     Args:
         folder: where the model lies.
@@ -330,10 +329,10 @@ def inside(folder: str, name: str, source: str) -> str:
     if not _is_file_name(name) or name.startswith(("/", "\\")) or ".." in parts or ":" in parts[0]:
         raise RelaxError(f"{source}: expected the name of a file inside '{folder}', got {name!r}")
     path = os.path.join(folder, name)
-    root = _containment_root(os.path.realpath(folder))
-    target = os.path.realpath(path)
-    if os.path.commonpath([root, target]) != root:
-        raise RelaxError(f"{source}: expected a file inside '{folder}', got '{name}', which leads to '{target}'")
+    if not stays_inside(folder, path):
+        raise RelaxError(
+            f"{source}: expected a file inside '{folder}', got '{name}', which leads to '{os.path.realpath(path)}'"
+        )
     return os.path.join(".", path) if path.startswith("~") else path
 
 
@@ -342,11 +341,21 @@ def _is_file_name(name: str) -> bool:
     return bool(name) and "\0" not in name and not any("\ud800" <= c <= "\udfff" for c in name)
 
 
-def _containment_root(folder: str) -> str:
-    parent = os.path.dirname(folder)
-    repository = os.path.dirname(parent)
-    is_cache = os.path.basename(parent) == "snapshots" and os.path.isdir(os.path.join(repository, "blobs"))
-    return repository if is_cache else folder
+def stays_inside(folder: str, path: str) -> bool:
+    """Whether links of a path of a folder lead nowhere else.
+
+    One layout is known and allowed: in a Hugging Face cache, ``snapshots/<revision>/onnx/f`` links to ``blobs/<hash>`` of the
+    same repository.
+    """
+    root, target = os.path.realpath(folder), os.path.realpath(path)
+    return any(os.path.commonpath([r, target]) == r for r in (root, _blobs(root)) if r is not None)
+
+
+def _blobs(folder: str) -> str | None:
+    """Where the files of a Hugging Face cache's revision are that a folder belongs to; None outside of one."""
+    before, found, revision = f"{folder}/".rpartition("/snapshots/")
+    blobs = os.path.join(before, "blobs")
+    return blobs if found and revision and os.path.isdir(blobs) and not os.path.islink(blobs) else None
 
 
 def write_file(folder: str, name: str, data: bytes) -> None:

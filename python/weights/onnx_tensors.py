@@ -12,7 +12,7 @@ import onnx.numpy_helper
 
 from ..dialect.errors import RelaxError
 from .arrays import Array
-from .files import open_regular
+from .files import open_regular, stays_inside
 from .onnx_codes import as_codes, is_coded
 
 __all__ = ["ExternalData", "numpy_element", "tensor_array", "tensor_shape"]
@@ -81,15 +81,20 @@ class ExternalData:
         location = entries.get("location", "")
         if self._folder is None:
             raise RelaxError(f"expected a model from a file for the external data of '{tensor.name}', got one in memory")
-        root = os.path.realpath(self._folder)
-        path = os.path.realpath(os.path.join(root, location)) if location and "\0" not in location else ""
-        if not path or os.path.isabs(location) or os.path.commonpath([root, path]) != root:
-            raise RelaxError(f"expected external data of '{tensor.name}' inside of the model's folder, got {location!r}")
+        path = os.path.realpath(self._inside(self._folder, location, tensor.name))
         offset, length = (_count(entries, key, tensor.name) for key in ("offset", "length"))
         wanted = _stored_bytes(tensor)
         if length is not None and length != wanted:
             raise RelaxError(f"expected {wanted} bytes of external data of '{tensor.name}', got {length}")
         return path, offset or 0, wanted
+
+    def _inside(self, folder: str, location: str, name: str) -> str:
+        """The path of a location, which a stranger wrote: links may be the user's, as those of a Hugging Face cache."""
+        path = os.path.join(folder, location)
+        is_name = bool(location) and "\0" not in location and not os.path.isabs(location) and ".." not in location.split("/")
+        if not is_name or not stays_inside(folder, path):
+            raise RelaxError(f"expected external data of '{name}' inside of the model's folder, got {location!r}")
+        return path
 
     def read(self, tensor: onnx.TensorProto) -> Array:
         """The elements, of the model itself or of a file. Raises RelaxError where they cannot be read."""

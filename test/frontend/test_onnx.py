@@ -110,6 +110,42 @@ def test_external_data_is_prepared_as_a_stream(tmp_path: Path) -> None:
         executable.prepare(path, tmp_path / "cut.safetensors")
 
 
+def _in_hub_cache(folder: Path, under: str, data: str = "blob-of-data") -> tuple[Path, onnx.ModelProto]:
+    """The perceptron as the Hugging Face cache stores it: all files of a revision are links to blobs."""
+    proto, repository = MODELS["perceptron"](), folder / "models--org--m"
+    blobs, snapshot = repository / "blobs", repository / "snapshots" / "0123" / under
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    onnx.save_model(proto, blobs / "model", save_as_external_data=True, size_threshold=0, location="model.onnx_data")
+    (blobs / "model.onnx_data").rename(blobs / "blob-of-data")
+    up = "../../" + "../" * len(Path(under).parts)
+    (snapshot / "model.onnx").symlink_to(f"{up}blobs/model")
+    (snapshot / "model.onnx_data").symlink_to(f"{up}blobs/{data}")
+    return snapshot / "model.onnx", MODELS["perceptron"]()
+
+
+@pytest.mark.parametrize("under", ["", "onnx"])
+def test_external_data_may_be_links_to_blobs_of_a_hugging_face_cache(under: str, tmp_path: Path) -> None:
+    path, proto = _in_hub_cache(tmp_path, under)
+    inputs = _inputs(proto)
+    executable = rx.compile(rx.from_onnx(path))
+    executable.bind(executable.prepare(path))
+    np.testing.assert_array_equal(executable(**inputs), backend.run_model(proto, inputs)[0])
+
+
+@pytest.mark.parametrize("data", ["../refs/main", "../../secret", "link"])
+def test_links_of_a_hugging_face_cache_lead_to_its_blobs_alone(data: str, tmp_path: Path, perceptron: rx.Executable) -> None:
+    path, _ = _in_hub_cache(tmp_path, "", data)
+    secret = (tmp_path / "models--org--m" / "blobs" / data).absolute()
+    if data == "link":
+        secret.symlink_to("../../secret")
+        secret = tmp_path / "secret"
+    secret.parent.mkdir(exist_ok=True)
+    secret.resolve().write_bytes(b"0" * 4096)
+    with pytest.raises(rx.RelaxError, match=r"inside of the model's folder, got 'model\.onnx_data'"):
+        perceptron.prepare(path)
+
+
 @pytest.fixture(scope="module")
 def perceptron() -> rx.Executable:
     return rx.compile(rx.from_onnx(MODELS["perceptron"]()))
@@ -119,6 +155,8 @@ def perceptron() -> rx.Executable:
     ("entries", "message"),
     [
         ({"location": "../weights"}, "expected external data of 'w0' inside of the model's folder, got '../weights'"),
+        ({"location": "a/../w"}, "expected external data of 'w0' inside of the model's folder, got 'a/../w'"),
+        ({"location": "../../blobs/w"}, "expected external data of 'w0' inside of the model's folder, got '../../blobs/w'"),
         ({"location": "/etc/passwd"}, "expected external data of 'w0' inside of the model's folder, got '/etc/passwd'"),
         ({"location": "w", "length": "7"}, "expected 128 bytes of external data of 'w0', got 7"),
         ({"location": "w", "offset": "-3"}, "expected a number of bytes as offset of the external data of 'w0', got '-3'"),
