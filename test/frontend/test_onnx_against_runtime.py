@@ -221,9 +221,27 @@ def _no_rounds() -> _Model:
     return made
 
 
+def _compositions() -> _Model:
+    """Operators that ONNX Runtime had before ONNX, and some of other results."""
+    made, square = _Model(), _f(2, 4, 4) + 4 * np.eye(4, dtype=np.float32)
+    made.add("Inverse", [square])
+    for domain in ("", _MICROSOFT):
+        for upper in (0, 1):
+            for k in (-2, 0, 1, 9):
+                made.add("Trilu", [_f(2, 3, 5), np.array(k)], (), domain=domain, upper=upper)
+                made.add("Trilu", [_f(3, 2), np.array(k)], (1,), domain=domain, upper=upper)
+    made.add("GatherND", [_f(2, 3, 4), np.array([[0, 1], [1, -1]])])
+    for axis in (0, 2, -1):
+        made.add("ExpandDims", [_f(3, 4), np.array(axis, np.int32)], (1,))
+    made.add("Unique", [np.array([3, 1, 3, 2, 1, 3], np.float32)], (), 3)
+    made.add("Range", [np.array(2), np.array(9), np.array(3)], (0, 1, 2))
+    return made
+
+
 @pytest.mark.parametrize(
     "make",
     [
+        _compositions,
         _blocks,
         _masks,
         _pasts,

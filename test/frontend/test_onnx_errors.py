@@ -50,6 +50,10 @@ WORDS = {
         _node("Resize", "x _ _ sizes", mode="area"), FLOAT, [1, 1, 4, 4],
         "expected mode to be nearest, linear or cubic, got 'area'",
     ),
+    "Pad": (
+        _node("Pad", "x sizes", mode="mirror"), FLOAT, [4, 4],
+        "expected a mode among constant, reflect, edge, wrap, got 'mirror'",
+    ),
     "Concat": (_node("Concat", "x x"), FLOAT, [4], "expected an attribute 'axis'"),
     "QLinearAveragePool": (
         _node("QLinearAveragePool", "x one _ one _", domain=_MS, kernel_shape=[2, 2], channels_last=1), UINT8, [1, 1, 4, 4],
@@ -67,15 +71,14 @@ def test_attributes_that_are_no_word_of_the_operators_are_said(name: str) -> Non
 
 #: What an import has to know that a model computes, or leaves open.
 OPEN = {
-    "amounts of padding": ([_node("Concat", "n n", "p", axis=0), _node("Pad", "x p")], "expected constant amounts of padding"),
     "a step": ([_node("Squeeze", "n", "s"), _node("Range", "zero ten s")],
                "expected a range of integers where its bounds are symbolic, got step n"),
     "axes": ([_node("ReduceSum", "x n")], "expected a constant integer, got n"),
     "frames": ([_node("Unsqueeze", "x axes", "s"), _node("STFT", "s ten _ ten")],
                "expected a signal and frames of known length"),
-    "windows of strides": (
-        [_node("Unsqueeze", "x axes", "s"), _node("MaxPool", "s", kernel_shape=[2], strides=[2], auto_pad="SAME_UPPER")],
-        "expected auto_pad SAME_UPPER over dimensions of known size, or strides of 1",
+    "last windows": (
+        [_node("Unsqueeze", "x axes", "s"), _node("LpPool", "s", kernel_shape=[2], strides=[2], ceil_mode=1)],
+        "expected windows over dimensions of known size",
     ),
 }  # fmt: skip
 
@@ -83,7 +86,7 @@ OPEN = {
 @pytest.mark.parametrize("name", OPEN)
 def test_what_has_to_be_known_and_is_not_is_said(name: str) -> None:
     nodes, message = OPEN[name]
-    axes = np.array([0, 1] if name.startswith("windows") else [0, 2])
+    axes = np.array([0, 1] if name == "last windows" else [0, 2])
     weights = {"zero": np.array(0), "ten": np.array(10), "axes": axes}
     assert message in _reason([_node("Shape", "x", "n"), *nodes], {"x": (FLOAT, ["n"])}, weights)
 

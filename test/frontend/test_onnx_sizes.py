@@ -134,3 +134,9 @@ def test_an_element_by_a_negated_size(rank: int) -> None:
 def test_an_element_by_a_difference_of_sizes_of_either_sign() -> None:
     nodes = [_node("Sub", ["n", "less"], ["i"]), _node("Gather", ["table", "i"], ["y"])]
     _check(_of_size(*nodes, less=4, table=list(range(20, 28))), [{"x": _rows(n)} for n in (1, 3, 4, 11)], _INT64)
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+def test_a_triangle_by_a_size(upper: int) -> None:
+    nodes = [_node("Sub", ["n", "less"], ["k"]), _node("Trilu", ["x", "k"], ["y"], upper=upper)]
+    _check(_of_size(*nodes, less=3), [{"x": _rows(n) + 1} for n in (1, 3, 4, 6)])

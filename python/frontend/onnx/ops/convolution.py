@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
+from ....dialect.symbolic import Dim, Expr
 from ...convolutions import ConvParams, convolve, convolve_transposed, pad_axis
 from ...emit import info_of, multiply_all, plus_bias, unrounded, unsqueeze
+from ...padding import padded_by_number
+from ...ranges import larger
 from ..equal_sizes import with_size
 from ..node import Node, handles
+
+_Size = int | Expr
 
 
 @handles("Conv")
@@ -28,7 +35,7 @@ def convolved(node: Node, x: ir.Value, weight: ir.Value, out_dtype: ir.Type | No
     if spatial not in (1, 2, 3) or info_of(weight).rank != spatial + 2:
         raise RelaxError(f"expected a kernel of one to three dimensions of known size, got {info_of(weight)}")
     strides, dilation = (node.attribute(k, [1] * spatial) for k in ("strides", "dilations"))
-    pads = padding(node, kernel, strides, dilation, info_of(x).shape[2:])
+    x, pads = padded_as_open(x, padding(node, kernel, strides, dilation, info_of(x).shape[2:]), 0)
     groups = node.attribute("group", 1)
     x = with_size(x, 1, multiply_all((info_of(weight).shape[1], groups)))
     return convolve(x, weight, ConvParams(strides, pads, dilation, groups, out_dtype))
@@ -40,7 +47,9 @@ def _with_bias(node: Node, result: ir.Value, index: int) -> ir.Value:
     return plus_bias(result, unsqueeze(node.tensor(index), *range(1, info_of(result).rank - 1)), info_of(node.tensor(0)).dtype)
 
 
-def padding(node: Node, kernel: list[int], strides: list[int], dilation: list[int], sizes: object) -> list[tuple[int, int]]:
+def padding(
+    node: Node, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int], sizes: Sequence[Dim]
+) -> list[tuple[_Size, _Size]]:
     """Amounts before and after each dimension: given, or what makes as many windows as strides fit.
 
     Source: https://onnx.ai/onnx/operators/onnx__Conv.html.
@@ -54,18 +63,35 @@ def padding(node: Node, kernel: list[int], strides: list[int], dilation: list[in
         return [(pads[i], pads[i + count]) for i in range(count)]
     if how not in ("SAME_UPPER", "SAME_LOWER"):
         raise RelaxError(f"expected auto_pad to be NOTSET, VALID, SAME_UPPER or SAME_LOWER, got '{how}'")
-    found: list[tuple[int, int]] = []
-    for size, k, stride, d in zip(sizes, kernel, strides, dilation, strict=True):  # pyright: ignore[reportArgumentType]
-        reach = d * (k - 1) + 1
-        if not isinstance(size, int):
-            if stride != 1:
-                raise RelaxError(f"expected auto_pad {how} over dimensions of known size, or strides of 1")
-            total = reach - 1
-        else:
-            total = max((-(-size // stride) - 1) * stride + reach - size, 0)
+    found: list[tuple[_Size, _Size]] = []
+    for size, k, stride, d in zip(sizes, kernel, strides, dilation, strict=True):
+        total = _same_total(size, d * (k - 1) + 1, stride)
         small = total // 2
         found.append((small, total - small) if how == "SAME_UPPER" else (total - small, small))
     return found
+
+
+def _same_total(size: Dim, reach: int, stride: int) -> _Size:
+    """How much is added so that windows begin at all multiples of the stride in a dimension, and end with the last of these."""
+    if stride == 1:
+        return reach - 1
+    if size is None:
+        raise RelaxError("expected auto_pad over dimensions whose sizes are known or symbolic")
+    if reach >= stride:
+        return reach - stride + -size % stride
+    return larger(reach - stride + -size % stride, 0, {})
+
+
+def padded_as_open(x: ir.Value, pads: Sequence[tuple[_Size, _Size]], value: float) -> tuple[ir.Value, list[tuple[int, int]]]:
+    """The tensor with those amounts of padding that a call's sizes say, and the amounts that are left."""
+    left: list[tuple[int, int]] = []
+    for axis, (before, after) in enumerate(pads, start=2):
+        if isinstance(before, int) and isinstance(after, int):
+            left.append((before, after))
+        else:
+            x = padded_by_number(x, axis, before, after, value)
+            left.append((0, 0))
+    return x, left
 
 
 @handles("ConvTranspose")

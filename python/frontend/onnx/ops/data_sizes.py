@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ....dialect import ops
@@ -87,6 +88,13 @@ def _unique(node: Node) -> list[ir.Value]:
     like = emit(ops.ScatterElements, full(0, i64, (count,)), number, full(1, i64, (count,)), axis=0, reduction="add")
     counts = emit(ops.Take, like, emit(ops.Take, inverse, places, axis=0), axis=0)
     return [emit(ops.Take, x, places, axis=axis), places, inverse, counts]
+
+
+@handles("com.microsoft.Unique")
+def _unique_in_order(node: Node) -> list[ir.Value]:
+    """What differs in the order in which it comes, which of it each element is, how many are like it."""
+    unique, _, inverse, counts = _unique(replace(node, attributes={"sorted": 0}))
+    return [unique, inverse, counts]
 
 
 def _size(dim: Dim) -> int | Expr:

@@ -33,7 +33,7 @@ def _gather_elements(node: Node) -> ir.Value:
     return emit(ops.GatherElements, x, indices, axis=axis)
 
 
-@handles("GatherND")
+@handles("GatherND", "com.microsoft.GatherND")
 def _gather_nd(node: Node) -> ir.Value:
     return emit(ops.GatherND, node.tensor(0), node.tensor(1), batch_dims=node.attribute("batch_dims", 0))
 

@@ -8,7 +8,7 @@ from ....dialect.inference import is_float
 from ...attention import attention_or_product
 from ...einsum import einsum
 from ...emit import cast, emit, full, info_of, permute, plus_bias, squeeze, unrounded, unsqueeze
-from ...factorizations.elimination import determinant, factors
+from ...factorizations.elimination import determinant, factors, inverse
 from ..equal_sizes import agreed_factors, agreed_operands
 from ..node import Node, handles
 
@@ -72,6 +72,11 @@ def _det(node: Node) -> ir.Value:
     if isinstance(size, int) and 0 < size <= 4:
         return _minor(x, list(range(size)), list(range(size)))
     return determinant(factors(x))
+
+
+@handles("com.microsoft.Inverse")
+def _inverse(node: Node) -> ir.Value:
+    return inverse(factors(node.tensor(0)))
 
 
 def _minor(x: ir.Value, rows: list[int], columns: list[int]) -> ir.Value:

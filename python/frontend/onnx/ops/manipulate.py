@@ -32,6 +32,7 @@ from ...emit import (
     tile,
     unsqueeze,
 )  # fmt: skip
+from ...padding import padded_by_edges, padded_by_number
 from ..caches import grown
 from ..equal_sizes import expanded_to
 from ..node import Node, handles
@@ -206,27 +207,37 @@ def _pad(node: Node) -> ir.Value:
 
 def padded(x: ir.Value, axis: int, before: Any, after: Any, mode: str, value: Any = 0) -> ir.Value:
     """A dimension with more elements, or fewer, at its ends: a number, or elements of the tensor itself."""
-    size = info_of(x).shape[axis]
-    if not isinstance(before, int) or not isinstance(after, int):
-        raise RelaxError("expected constant amounts of padding")
-    if before < 0 or after < 0:
+    if mode not in _MODES:
+        raise RelaxError(f"expected a mode among {', '.join(_MODES)}, got '{mode}'")
+    lost = [min(n, 0) if isinstance(n, int) else 0 for n in (before, after)]
+    before, after = before - lost[0], after - lost[1]
+    if any(lost):
+        size = info_of(x).shape[axis]
         if size is None:
             raise RelaxError("expected to crop a dimension whose size is known or symbolic")
-        x = slice_axis(x, axis, max(-before, 0), size + min(after, 0))
-        size, before, after = info_of(x).shape[axis], max(before, 0), max(after, 0)
+        x = slice_axis(x, axis, -lost[0], size + lost[1])
     if not before and not after:
         return x
     if mode == "constant":
-        amounts = [[n if a == axis else 0 for a in range(info_of(x).rank)] for n in (before, after)]
-        return emit(ops.Pad, x, before=amounts[0], after=amounts[1], value=value)
-    if not isinstance(size, int):
-        raise RelaxError(f"expected padding by {mode} of a dimension of known size")
+        return _padded_by_number(x, axis, before, after, value)
+    size = info_of(x).shape[axis]
+    if not isinstance(size, int) or not isinstance(before, int) or not isinstance(after, int):
+        return padded_by_edges(x, axis, before, after, _MODES[mode])
     require_places(size + before + after)
-    places = np.pad(np.arange(size), (before, after), mode=_MODES[mode])
+    how: Any = {"mode": mode}
+    places = np.pad(np.arange(size), (before, after), **how)
     return emit(ops.Take, x, known_value("places", places.astype(np.int64)).value, axis=axis)
 
 
-_MODES: Any = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+def _padded_by_number(x: ir.Value, axis: int, before: Any, after: Any, value: Any) -> ir.Value:
+    if not isinstance(before, int) or not isinstance(after, int):
+        return padded_by_number(x, axis, before, after, value)
+    amounts = [[n if a == axis else 0 for a in range(info_of(x).rank)] for n in (before, after)]
+    return emit(ops.Pad, x, before=amounts[0], after=amounts[1], value=value)
+
+
+#: What PyTorch calls them.
+_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
 
 
 @handles("DepthToSpace")
@@ -250,10 +261,22 @@ def _space_to_depth(node: Node) -> ir.Value:
     return reshape(permute(apart, axes), (n, c * block * block, h // block, w // block))
 
 
-@handles("Trilu")
+@handles("Trilu", "com.microsoft.Trilu")
 def _trilu(node: Node) -> ir.Value:
-    k = node.number(1, 0)
-    return emit(ops.Triu if node.attribute("upper", 1) else ops.Tril, node.tensor(0), k=min(max(int(k), -(2**31)), 2**31 - 1))
+    """Which diagonal it is may be known, a size, or computed."""
+    x, is_upper = node.tensor(0), bool(node.attribute("upper", 1))
+    known = node.operand(1).known if node.has(1) else np.zeros((), np.int64)
+    if known is None or known.dtype == object:
+        return _triangle(x, reshape(cast(node.tensor(1), integer()), ()), is_upper)
+    k = min(max(int(known.reshape(-1)[0]), -(2**31)), 2**31 - 1)
+    return emit(ops.Triu if is_upper else ops.Tril, x, k=k)
+
+
+def _triangle(x: ir.Value, k: ir.Value, is_upper: bool) -> ir.Value:
+    rows, columns = (sequence(0, size) for size in info_of(x).shape[-2:])
+    diagonal = emit(ops.Subtract, unsqueeze(columns, 0), unsqueeze(rows, 1))
+    kept = emit(ops.GreaterEqual if is_upper else ops.LessEqual, diagonal, k)
+    return emit(ops.Where, kept, x, full(0, info_of(x).dtype))
 
 
 @handles("EyeLike")
@@ -264,7 +287,12 @@ def _eye_like(node: Node) -> ir.Value:
     return cast(emit(ops.Equal, emit(ops.Add, unsqueeze(rows, 1), full(k, integer())), unsqueeze(columns, 0)), dtype)
 
 
-@handles("Range")
+@handles("com.microsoft.ExpandDims")
+def _expand_dims(node: Node) -> ir.Value:
+    return unsqueeze(node.tensor(0), *node.axes([node.number(1)], node.rank(0) + 1))
+
+
+@handles("Range", "com.microsoft.Range")
 def _range(node: Node) -> ir.Value:
     start, end, step = (node.number(i) for i in range(3))
     if not isinstance(step, int):

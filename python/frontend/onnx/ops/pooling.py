@@ -8,13 +8,14 @@ import numpy as np
 
 from ....dialect import ops
 from ....dialect.bindings import ir
+from ....dialect.dtypes import numpy_dtype
 from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
 from ...convolutions import pad_axis
 from ...emit import emit, full, info_of, integer, multiply_all, neutral, reshape, unsqueeze
 from ..node import Node, handles
 from ..values import known_value, require_places
-from .convolution import padding
+from .convolution import padded_as_open, padding
 
 
 @handles("GlobalAveragePool", "GlobalMaxPool")
@@ -52,13 +53,24 @@ class _Windows:
             raise RelaxError(f"expected windows of {rank - 2} dimensions, got {self.kernel}")
         self.strides: list[int] = node.attribute("strides", [1] * count)
         self.dilation: list[int] = node.attribute("dilations", [1] * count)
-        sizes = node.operand(0).shape[2:]
-        self.pads = padding(node, self.kernel, self.strides, self.dilation, sizes)
+        self.sizes = node.operand(0).shape[2:]
+        self.pads = padding(node, self.kernel, self.strides, self.dilation, self.sizes)
         self.ceil = bool(node.attribute("ceil_mode", 0))
+
+    @property
+    def are_open(self) -> bool:
+        """Whether a call says how many there are."""
+        return not all(isinstance(size, int) for size in self.sizes)
+
+    def known_pads(self, i: int) -> tuple[int, int]:
+        before, after = self.pads[i]
+        if not isinstance(before, int) or not isinstance(after, int):
+            raise RelaxError("expected padding of dimensions of known size")
+        return before, after
 
     def places(self, size: int, i: int) -> np.ndarray:
         """``[windows, kernel]``: the places of each window, counted from the first of the dimension itself."""
-        (before, after), stride = self.pads[i], self.strides[i]
+        (before, after), stride = self.known_pads(i), self.strides[i]
         reach = self.dilation[i] * (self.kernel[i] - 1) + 1
         span = size + before + after - reach
         if span < 0:
@@ -91,31 +103,33 @@ def _kernel_axes(windows: _Windows) -> list[int]:
 
 
 def _is_plane(windows: _Windows) -> bool:
-    """Whether an op of our own has these windows."""
-    return len(windows.kernel) <= 2 and not windows.ceil
+    """Whether an op of our own has these windows: in one or two dimensions.
+
+    The last window of ``ceil_mode`` may be of fewer elements than that op's, which is open where sizes are, too.
+    """
+    return len(windows.kernel) <= 2 and (windows.are_open or not windows.ceil)
 
 
 @handles("MaxPool")
 def _max_pool(node: Node) -> list[ir.Value | None]:
-    windows = _Windows(node, node.rank(0))
+    windows, x, dtype = _Windows(node, node.rank(0)), node.tensor(0), node.dtype()
     if _is_plane(windows) and not node.wants(1):
-        return [_pooled(node, windows, ops.MaxPool2D, {})]
-    dtype = node.dtype()
-    gathered = _gathered(node.tensor(0), windows, neutral("max", dtype))
+        return [_pooled(x, windows, ops.MaxPool2D, neutral("max", dtype))]
+    gathered = _gathered(x, windows, neutral("max", dtype))
     result = emit(ops.Max, gathered, axis=_kernel_axes(windows))
     return [result, _positions(node, windows, gathered) if node.wants(1) else None]
 
 
-def _pooled(node: Node, windows: _Windows, op_class: type, attrs: dict[str, object]) -> ir.Value:
-    """In one or two dimensions; one is a row of two."""
-    x, single = node.tensor(0), len(windows.kernel) == 1
-    kernel, strides, dilation, pads = windows.kernel, windows.strides, windows.dilation, windows.pads
+def _pooled(x: ir.Value, windows: _Windows, op_class: type, fill: float, **attrs: object) -> ir.Value:
+    """In one or two dimensions; one is a row of two. What sizes say of padding is elements of that value."""
+    x, pads = padded_as_open(x, windows.pads, fill)
+    kernel, strides, dilation, single = windows.kernel, windows.strides, windows.dilation, len(windows.kernel) == 1
     if single:
         x, pads = unsqueeze(x, 2), [(0, 0), *pads]
         kernel, strides, dilation = [1, *kernel], [1, *strides], [1, *dilation]
     (top, bottom), (left, right) = pads
     how = {"pool_size": kernel, "strides": strides, "dilation": dilation, "padding": [top, left, bottom, right]}
-    result = emit(op_class, x, **how, **attrs)
+    result = emit(op_class, x, **how, ceil_mode=windows.ceil, **attrs)
     return emit(ops.Squeeze, result, axis=[2]) if single else result
 
 
@@ -156,29 +170,40 @@ def permute_windows(x: ir.Value, count: int, rank: int) -> ir.Value:
 
 @handles("AveragePool")
 def _average_pool(node: Node) -> ir.Value:
-    windows = _Windows(node, node.rank(0))
-    padded = bool(node.attribute("count_include_pad", 0))
+    windows, x = _Windows(node, node.rank(0)), node.tensor(0)
+    is_padded = bool(node.attribute("count_include_pad", 0))
     if _is_plane(windows) and is_float(node.dtype()):
-        return _pooled(node, windows, ops.AvgPool2D, {"count_include_pad": padded})
-    total = emit(ops.Sum, _gathered(node.tensor(0), windows, 0), axis=_kernel_axes(windows))
+        return _mean(x, windows, is_padded)
+    total = emit(ops.Sum, _gathered(x, windows, 0), axis=_kernel_axes(windows))
     counts = np.ones((), np.float64)
     for i in range(len(windows.kernel)):
         size = node.known_size(0, i + 2)
-        before, after = windows.pads[i] if padded else (0, 0)
+        before, after = windows.known_pads(i) if is_padded else (0, 0)
         places = windows.places(size, i)
         inside = ((places >= -before) & (places < size + after)).sum(1)
         counts = np.multiply.outer(counts, inside)
-    from ....dialect.dtypes import numpy_dtype
-
     divisor = known_value("counts", counts.astype(numpy_dtype(node.dtype()))).value
     return emit(ops.Divide, total, divisor)
 
 
+def _mean(x: ir.Value, windows: _Windows, is_padded: bool) -> ir.Value:
+    """Where padding depends on sizes and does not count, over which part of each window does: the mean of ones."""
+    mean = _pooled(x, windows, ops.AvgPool2D, 0, count_include_pad=is_padded)
+    if is_padded or all(isinstance(n, int) for pair in windows.pads for n in pair):
+        return mean
+    ones = full(1, info_of(x).dtype, (1, 1, *info_of(x).shape[2:]))
+    return emit(ops.Divide, mean, _pooled(ones, windows, ops.AvgPool2D, 0, count_include_pad=False))
+
+
 @handles("LpPool")
 def _lp_pool(node: Node) -> ir.Value:
+    """Over open sizes the sum over a window is its mean, times how many elements it has."""
     windows, order = _Windows(node, node.rank(0)), node.attribute("p", 2)
     powers = _power(emit(ops.Abs, node.tensor(0)), order)
-    return _power(emit(ops.Sum, _gathered(powers, windows, 0), axis=_kernel_axes(windows)), 1 / order)
+    if not windows.are_open or not _is_plane(windows) or windows.ceil:
+        return _power(emit(ops.Sum, _gathered(powers, windows, 0), axis=_kernel_axes(windows)), 1 / order)
+    mean = _pooled(powers, windows, ops.AvgPool2D, 0, count_include_pad=True)
+    return _power(emit(ops.Multiply, mean, full(math.prod(windows.kernel), node.dtype())), 1 / order)
 
 
 @handles("MaxUnpool")
