@@ -140,3 +140,24 @@ def test_an_element_by_a_difference_of_sizes_of_either_sign() -> None:
 def test_a_triangle_by_a_size(upper: int) -> None:
     nodes = [_node("Sub", ["n", "less"], ["k"]), _node("Trilu", ["x", "k"], ["y"], upper=upper)]
     _check(_of_size(*nodes, less=3), [{"x": _rows(n) + 1} for n in (1, 3, 4, 6)])
+
+
+@pytest.mark.parametrize("operator", ["Min", "Max"])
+def test_the_smaller_and_the_larger_size(operator: str) -> None:
+    _check(
+        _of_size(_node(operator, ["n", "five", "seven"], ["y"]), five=5, seven=7),
+        [{"x": _rows(n)} for n in (1, 5, 6, 9)],
+        _INT64,
+    )
+
+
+def test_a_slice_up_to_the_smaller_size() -> None:
+    nodes = [_node("Min", ["n", "five"], ["m"]), _node("Unsqueeze", ["m", "zero"], ["end"])]
+    proto = _of_size(*nodes, _node("Slice", ["x", "zero", "end"], ["y"]), five=5, zero=[0])
+    _check(proto, [{"x": _rows(n)} for n in (1, 5, 6, 9)])
+
+
+def test_the_largest_as_many_as_a_smaller_size_says() -> None:
+    nodes = [_node("Min", ["n", "five"], ["m"]), _node("Unsqueeze", ["m", "zero"], ["k"])]
+    proto = _of_size(*nodes, _node("TopK", ["x", "k"], ["y", "places"], axis=0), five=5, zero=[0])
+    _check(proto, [{"x": _rows(n)} for n in (1, 5, 6, 9)])

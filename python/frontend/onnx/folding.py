@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ import onnx
 from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
 from ...dialect.symbolic import Expr
-from ..ranges import quotient_to_zero, remainder_to_zero
+from ..ranges import larger, quotient_to_zero, remainder_to_zero, smaller
 from .node import Node
 from .values import Array, GraphValue, known_value, numbers_array, relax_dtype
 
@@ -118,6 +119,11 @@ def _quotient(a: Any, b: Any) -> Any:
     return quotient_to_zero(a, b, {})
 
 
+def _chain(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """The smallest, or the largest, of any number of sizes."""
+    return lambda *sizes: functools.reduce(lambda a, b: choose(a, b, {}), sizes)
+
+
 def _fold_mod(node: Node, arrays: list[Array]) -> Array:
     """Remainders have the sign of the divisor, or with ``fmod`` that of the dividend."""
     return _REMAINDERS[bool(node.attribute("fmod", 0))](node, arrays)
@@ -214,6 +220,8 @@ _SYMBOLIC: dict[str, Callable[[Node, list[Array]], Array]] = {
     "Div": _elementwise(_quotient),
     "Mod": _fold_mod,
     "Neg": _elementwise(operator.neg),
+    "Min": _elementwise(_chain(smaller)),
+    "Max": _elementwise(_chain(larger)),
     "Equal": _elementwise(_same),
     "Where": _elementwise(_chosen),
     "Gather": _gather,
