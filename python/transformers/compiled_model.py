@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel
+
+from ..dialect.errors import RelaxError
 
 __all__ = ["CompiledModel"]
 
@@ -21,3 +25,14 @@ class CompiledModel(PreTrainedModel):
     @property
     def dtype(self) -> torch.dtype:
         return torch.float32
+
+    def save_pretrained(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raises RelaxError: weights are in the order of kernels, and no parameters."""
+        raise RelaxError(
+            f"expected a model with parameters to save, got a compiled {type(self).__name__}: the folder that it was loaded "
+            "from is what save_pretrained writes"
+        )
+
+    def push_to_hub(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raises RelaxError, as :meth:`save_pretrained` does."""
+        self.save_pretrained()

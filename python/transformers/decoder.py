@@ -19,7 +19,7 @@ from ..dialect.errors import RelaxError
 from .adjusting import expect_known_states, states_behind, tokens_at_once, windows_of
 from .cache_layers import KeptCache, Shapes, add_cache, layer_shapes
 from .cache_name import CACHE
-from .exporting import exported
+from .exporting import exported, open_size
 
 __all__ = ["decoder_programs", "probed"]
 
@@ -144,8 +144,8 @@ def decoder_programs(model: PreTrainedModel, batch: int, length: int, cache: tor
     _expect_causal(model)
     step = _Decoder(model, _cache_shapes(model), batch, length, cache).eval()
     most = tokens_at_once(model, length)
-    tokens, kept = Dim("n", min=2, max=most), Dim("k", min=1, max=most)
-    dynamic = ({1: tokens}, None, {1: tokens}, None, {0: kept})
+    tokens = open_size(1, "n", 2, most)
+    dynamic = (tokens, None, tokens, None, {0: Dim("k", min=1, max=most)})
     with states_behind(model):
         many = exported(step, _example(batch, length, min(7, most)), dynamic)
         return {"prefill": many, "decode": exported(step, _example(batch, length, 1))}
@@ -153,4 +153,5 @@ def decoder_programs(model: PreTrainedModel, batch: int, length: int, cache: tor
 
 def _example(batch: int, length: int, count: int) -> tuple[torch.Tensor, ...]:
     tokens, positions = torch.zeros(batch, count, dtype=torch.int64), torch.arange(count).repeat(batch, 1)
-    return tokens, torch.ones(batch, length, dtype=torch.bool), positions, torch.tensor(0), torch.arange(max(1, count - 2))
+    kept = torch.arange(min(count, max(2, count - 2)))  # a single one is another case to torch.export
+    return tokens, torch.ones(batch, length, dtype=torch.bool), positions, torch.tensor(0), kept

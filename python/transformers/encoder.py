@@ -7,7 +7,7 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from ..dialect.checks import expect_count
 from ..dialect.errors import RelaxError
-from .exporting import exported
+from .exporting import exported, open_size
 
 __all__ = ["encoder_program", "image_size", "input_names"]
 
@@ -40,10 +40,23 @@ class _Encoder(nn.Module):
         self.model, self._names = model, names
         takes_cache = "use_cache" in inspect.signature(model.forward).parameters
         self._given: dict[str, Any] = {"use_cache": False} if takes_cache else {}
+        self.forward: Any = _with_names(self._call, names)  # torch.export names inputs by it
 
-    def forward(self, *tensors: torch.Tensor) -> dict[str, torch.Tensor]:
+    def _call(self, *tensors: torch.Tensor) -> dict[str, torch.Tensor]:
         found = self.model(**dict(zip(self._names, tensors, strict=True)), **self._given, return_dict=True)
         return {name: value for name, value in found.items() if isinstance(value, torch.Tensor)}
+
+
+def _with_names(call: Callable[..., Any], names: tuple[str, ...]) -> Any:
+    """A function whose parameters have these names."""
+
+    def named(*tensors: torch.Tensor) -> Any:
+        return call(*tensors)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    made: Any = named
+    made.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    return made
 
 
 def input_names(model_class: type[PreTrainedModel], config: PreTrainedConfig) -> tuple[str, ...]:
@@ -109,9 +122,9 @@ def encoder_program(
         several = 2 if texts is images else 3  # numbers that differ are no coincidence
         example = tuple(torch.zeros(several, *pixels) if n == "pixel_values" else _tokens(n, min(7, most)) for n in names)
         dynamic = tuple({0: images} if n == "pixel_values" else {0: texts} | counts for n in names)
-        return exported(_Encoder(model, names), example, (dynamic,))
+        return exported(_Encoder(model, names), example, dynamic)
 
-    batch, counts = Dim("batch", min=1), _open(1, "length", 1, most)
+    batch, counts = Dim("batch", min=1), open_size(1, "length", 1, most)
     if len(names) == 1 or "pixel_values" not in names:
         return program(batch, batch)
     try:  # any texts with any images, as CLIP compares them
@@ -124,16 +137,11 @@ def _program_of_sounds(model: PreTrainedModel, names: tuple[str, ...], length: i
     least = _samples_of(model, _VECTORS_AT_LEAST)
     if length is not None and length < least:
         raise RelaxError(f"expected max_length from {least} on, of which {_VECTORS_AT_LEAST} vectors are made, got {length}")
-    sizes = {0: Dim("batch", min=1)} | _open(1, "samples", least, length)
+    sizes = {0: Dim("batch", min=1)} | open_size(1, "samples", least, length)
     some = _samples_of(model, 7)
     count = some if length is None else min(some, length)
     example = tuple(torch.zeros(2, count) if n == "input_values" else _tokens(n, count) for n in names)
-    return exported(_Encoder(model, names), example, (tuple(sizes for _ in names),))
-
-
-def _open(axis: int, name: str, least: int, most: int | None) -> dict[int, Any]:
-    """A dimension of any size between two; one that can have a single size only is not open."""
-    return {} if most == least else {axis: Dim(name, min=least, max=most)}
+    return exported(_Encoder(model, names), example, tuple(sizes for _ in names))
 
 
 def _samples_of(model: PreTrainedModel, vectors: int) -> int:

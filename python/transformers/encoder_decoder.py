@@ -16,7 +16,7 @@ from ..dialect.errors import RelaxError
 from .cache_layers import FullLayer, KeptCache, Shapes, add_cache, layer_shapes
 from .cache_name import CACHE
 from .decoder import probed
-from .exporting import exported
+from .exporting import exported, open_size
 
 __all__ = ["encoder_decoder_programs", "encoder_programs"]
 
@@ -141,7 +141,7 @@ def encoder_decoder_programs(
     """
     own, other = _cache_shapes(model)
     step = _Decoder(model, own, rows, length, cache).eval()
-    tokens, there = Dim("n", min=2, max=length), Dim("source", min=1, max=source)
+    tokens, there = open_size(1, "n", 2, length), Dim("source", min=1, max=source)
     cross = tuple(torch.zeros(rows, h, min(5, source), size, dtype=cache) for one in other for h, size in one.values())
     programs = dict[str, ExportedProgram]()
     for name, count in (("prefill", min(7, length)), ("decode", 1)):
@@ -152,7 +152,7 @@ def encoder_decoder_programs(
             torch.ones(rows, min(5, source), dtype=torch.int64),
             *cross,
         )
-        dynamic = ({1: tokens} if count > 1 else None, None, None, {1: there}, ({2: there},) * len(cross))
+        dynamic = (tokens if count > 1 else None, None, None, {1: there}, ({2: there},) * len(cross))
         programs[name] = exported(step, example, dynamic)
     return programs
 

@@ -14,6 +14,7 @@ from transformers.utils.generic import ModelOutput
 
 from ..dialect.errors import RelaxError
 from ..runtime.executable import Executable
+from .call_inputs import numbers_of, whole_mask
 from .compiled_model import CompiledModel
 
 __all__ = ["CompiledEncoder"]
@@ -66,6 +67,9 @@ class CompiledEncoder(CompiledModel):
         unknown = [n for n in given if n not in self._names and n != "use_cache"]
         if unknown or len(tensors) > len(self._names):
             raise RelaxError(f"expected inputs {', '.join(self._names)}, got {', '.join(unknown) or len(tensors)}")
+        other = [n for n, value in given.items() if n in self._names and not isinstance(value, torch.Tensor)]
+        if other:
+            raise RelaxError(f"expected {other[0]} as a tensor, got {type(given[other[0]]).__name__}")
         missing = [n for n in self._names if n not in given and n not in ("attention_mask", "token_type_ids")]
         if missing:
             raise RelaxError(f"expected inputs {', '.join(self._names)}, got no {missing[0]}")
@@ -90,8 +94,9 @@ class CompiledEncoder(CompiledModel):
 
 def _as_exported(name: str, given: torch.Tensor) -> torch.Tensor:
     """Tokens, kinds and masks of any integers or booleans, masks of floats, too, as the integers that were exported."""
-    is_whole = not given.is_floating_point() and not given.is_complex()
-    return given.long() if is_whole or (name.endswith("mask") and given.is_floating_point()) else given
+    if name.endswith("mask") and given.is_floating_point():
+        return whole_mask(given, name)
+    return given if given.is_floating_point() or given.is_complex() else numbers_of(given, name)
 
 
 def _output_class(original: type[PreTrainedModel], names: Sequence[str]) -> Any:

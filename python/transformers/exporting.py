@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 from torch._dynamo.exc import UserError
-from torch.export import ExportedProgram
+from torch.export import Dim, ExportedProgram
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 from .repeated_layers import exported_by_layers
 
-__all__ = ["exported"]
+__all__ = ["exported", "open_size"]
 
 
 def exported(
@@ -42,3 +42,8 @@ def _exported(module: nn.Module, example: tuple[Any, ...], dynamic: Any) -> Expo
         return torch.export.export(module, example, dynamic_shapes=dynamic)
     except (UserError, ConstraintViolationError):
         return torch.export.export(module, example, dynamic_shapes=dynamic, prefer_deferred_runtime_asserts_over_guards=True)
+
+
+def open_size(axis: int, name: str, least: int, most: int | None) -> dict[int, Any]:
+    """A dimension of any size between two; one that can have a single size only is not open."""
+    return {} if most == least else {axis: Dim(name, min=least, max=most)}

@@ -15,6 +15,7 @@ from ..runtime.executable import Executable
 from ..runtime.state import State
 from .cache_layers import is_by_token
 from .cache_name import CACHE
+from .call_inputs import expect_known, kept_places, mask_of, positions_of, tokens_of
 from .compiled_model import CompiledModel
 
 __all__ = ["CompiledForCausalLM", "CompiledGenerator", "ExecutableCache", "MakeExecutable"]
@@ -54,6 +55,18 @@ class ExecutableCache(Cache):
         if len(self.mask) != rows:
             raise RelaxError(f"expected {len(self.mask)} rows of tokens, as the cache has, got {rows}")
         return self.state
+
+    def end_of(self, count: int) -> int:
+        """How many tokens it holds with so many more.
+
+        Raises:
+            RelaxError: it has no place for them.
+        """
+        if self.used + count > self.length:
+            raise RelaxError(
+                f"expected at most {self.length} tokens in a sequence (max_length= of load), got {self.used + count}"
+            )
+        return self.used + count
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return self.used
@@ -133,6 +146,16 @@ class CompiledGenerator(CompiledModel, GenerationMixin):
             self._executables[rows] = self._make(rows)
         return self._executables[rows]
 
+    def cache_of(self, given: Any) -> Any:
+        """The cache of an earlier call, or a new one.
+
+        Raises:
+            RelaxError: it is another model's.
+        """
+        if given is not None and not isinstance(given, self.cache_class):
+            raise RelaxError(f"expected {CACHE} of an earlier call, got {type(given).__name__}")
+        return self.cache_class(self.length) if given is None else given
+
     def _prepare_cache_for_generation(
         self,
         generation_config: GenerationConfig,
@@ -157,6 +180,8 @@ _BY_MASK = ("opt",)
 _BY_PADDING = ("camembert", "data2vec-text", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod")
 #: Architectures whose keys are computed again, with other frequencies, once a sequence is longer than the original length.
 _BEGIN_AGAIN = ("phi3", "phi4_multimodal", "phimoe")
+#: What a call takes.
+_INPUTS = ("input_ids", "attention_mask", "position_ids", CACHE, "logits_to_keep")
 
 
 class CompiledForCausalLM(CompiledGenerator):
@@ -201,59 +226,69 @@ class CompiledForCausalLM(CompiledGenerator):
             return (mask.cumsum(1) * mask - 1)[:, cache.used :]
         return torch.arange(cache.used, end)[None]
 
-    def forward(
-        self,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor | None = None,
-        position_ids: torch.Tensor | None = None,
-        past_key_values: ExecutableCache | None = None,
-        use_cache: bool = True,
-        logits_to_keep: int = 0,
-        return_dict: bool = True,
-        cache: ExecutableCache | None = None,
-    ) -> Any:
-        """Logits of the last tokens.
-
-        Args:
-            input_ids: [rows, n] numbers of tokens.
-            attention_mask: [rows, all tokens so far], 0 for padding.
-            position_ids: [rows, n]; None counts on from what the cache holds.
-            past_key_values: from an earlier call; None begins.
-            use_cache: whether to return it.
-            logits_to_keep: of how many tokens logits are wanted, 0 for all.
-            return_dict: False for a tuple.
-            cache: what transformers 5.24 calls ``past_key_values``.
-
-        Raises:
-            RelaxError: the cache is full, or holds another number of rows.
-        """
-        rows, count = input_ids.shape
-        cache = past_key_values if cache is None else cache
-        cache = ExecutableCache(self.length) if cache is None else cache
-        end = cache.used + count
-        if end > cache.length:
-            raise RelaxError(f"expected at most {cache.length} tokens in a sequence (max_length= of load), got {end}")
-        executable = self.executable(rows)
-        state = cache.begin(executable, rows)
-        if attention_mask is not None:
-            cache.mask[:, cache.used : end] = attention_mask[:, cache.used : end]
-        positions = self._positions(cache, input_ids, attention_mask is not None) if position_ids is None else position_ids
-        first, found = count - min(logits_to_keep or count, count), list[torch.Tensor]()
-        for begin in range(0, count, self._at_once):
-            places = slice(begin, min(begin + self._at_once, count))
-            size = places.stop - begin
+    def _logits(
+        self, tokens: torch.Tensor, positions: torch.Tensor, places: torch.Tensor, cache: ExecutableCache, state: State
+    ) -> torch.Tensor:
+        """Of the tokens at these places, in their order; so many tokens at once as an executable takes."""
+        wanted, order = torch.unique(places, return_inverse=True)
+        executable, found = self.executable(len(tokens)), list[torch.Tensor]()
+        for begin in range(0, tokens.shape[1], self._at_once):
+            part = slice(begin, begin + self._at_once)
+            size = tokens[:, part].shape[1]
+            here = wanted[(wanted >= begin) & (wanted < begin + size)] - begin
             logits = executable(
-                input_ids[:, places],
+                tokens[:, part],
                 cache.mask,
-                positions.expand(rows, -1)[:, places],
+                positions[:, part],
                 torch.tensor(cache.used),
-                torch.arange(min(max(first - begin, 0), size - 1), size),
+                here if len(here) else torch.tensor([size - 1]),
                 entry="decode" if size == 1 else "prefill",
                 state=state,
             )
             cache.used += size
-            found += [logits] if places.stop > first else []
+            found += [logits] if len(here) else []
         logits = found[0] if len(found) == 1 else torch.cat(found, 1)
+        return logits if torch.equal(places, wanted) else logits[:, order]
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+        past_key_values: ExecutableCache | None = None,
+        use_cache: bool = True,
+        logits_to_keep: int | torch.Tensor = 0,
+        return_dict: bool = True,
+        cache: ExecutableCache | None = None,
+        **others: Any,
+    ) -> Any:
+        """Logits of tokens.
+
+        Args:
+            input_ids: [rows, n] numbers of tokens.
+            attention_mask: [rows, all tokens so far], 0 for padding and 1 for others; None is all ones.
+            position_ids: [rows, n], or [1, n]; None counts on from what the cache holds.
+            past_key_values: from an earlier call; None begins.
+            use_cache: whether to return it.
+            logits_to_keep: of how many of the last tokens logits are wanted, 0 for all; or which of ``input_ids``, a tensor.
+            return_dict: False for a tuple.
+            cache: what transformers 5.24 calls ``past_key_values``.
+            others: what other models of transformers take; None, or False, is none.
+
+        Raises:
+            RelaxError: the cache is full, or holds another number of rows, or an input is none of these.
+        """
+        expect_known(others, _INPUTS)
+        tokens = tokens_of(input_ids, "input_ids")
+        (rows, count), places = tokens.shape, kept_places(logits_to_keep, tokens.shape[1])
+        cache = self.cache_of(past_key_values if cache is None else cache)
+        end = cache.end_of(count)
+        mask = None if attention_mask is None else mask_of(attention_mask, "attention_mask", rows, end)
+        given = None if position_ids is None else positions_of(position_ids, rows, count)
+        state = cache.begin(self.executable(rows), rows)
+        cache.mask[:, :end] = True if mask is None else mask
+        positions = self._positions(cache, tokens, mask is not None).expand(rows, -1) if given is None else given
+        logits = self._logits(tokens, positions, places, cache, state)
         kept: dict[str, Any] = {CACHE: cache if use_cache else None}
         output = CausalLMOutputWithPast(logits=logits, **kept)
         return output if return_dict else output.to_tuple()

@@ -207,6 +207,8 @@ def _length(config: PreTrainedConfig, wanted: int | None, generates: bool) -> in
     if wanted is None:
         return min(_LENGTH, most or _LENGTH) if generates else most or _LENGTH
     expect_count(wanted, "a number of tokens from 1 on as max_length")
+    if generates and wanted < 2:
+        raise RelaxError(f"expected max_length from 2 on, a token of a prompt and a new one, got {wanted}")
     if most is not None and wanted > most:
         raise RelaxError(f"expected max_length up to {most}, the model's max_position_embeddings, got {wanted}")
     return wanted

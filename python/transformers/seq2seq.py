@@ -11,9 +11,13 @@ from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from ..dialect.errors import RelaxError
 from ..runtime.executable import Executable
 from .cache_name import CACHE
+from .call_inputs import expect_known, mask_of, tokens_of
 from .generating import CompiledGenerator, ExecutableCache, MakeExecutable
 
 __all__ = ["CompiledForSeq2Seq"]
+
+#: What a call takes beside the encoder's main input.
+_INPUTS = ("attention_mask", "decoder_input_ids", "decoder_attention_mask", "encoder_outputs", CACHE)
 
 
 class _Seq2SeqCache(ExecutableCache):
@@ -62,12 +66,16 @@ class _Encoder:
         source = input_ids if self.main_input_name == "input_ids" else input_features
         if asked or source is None:
             raise RelaxError(f"expected {self.main_input_name} and a mask, got {asked[0] if asked else 'no such input'}")
-        mask = torch.ones_like(source) if attention_mask is None else attention_mask
-        given = (source, mask) if self.main_input_name == "input_ids" else (source,)
+        given = (source,) if self.main_input_name != "input_ids" else _tokens_and_mask(source, attention_mask)
         found = BaseModelOutput(last_hidden_state=self._executable(*given, entry="encode"))
         return found if return_dict else found.to_tuple()
 
     __call__ = forward
+
+
+def _tokens_and_mask(source: torch.Tensor, mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    tokens = tokens_of(source, "input_ids")
+    return tokens, torch.ones_like(tokens) if mask is None else mask_of(mask, "attention_mask", *tokens.shape).long()
 
 
 class CompiledForSeq2Seq(CompiledGenerator):
@@ -116,6 +124,7 @@ class CompiledForSeq2Seq(CompiledGenerator):
         use_cache: bool = True,
         return_dict: bool = True,
         cache: _Seq2SeqCache | None = None,
+        **others: Any,
     ) -> Any:
         """Logits of the decoder's tokens.
 
@@ -128,32 +137,33 @@ class CompiledForSeq2Seq(CompiledGenerator):
             use_cache: whether to return it.
             return_dict: False for a tuple.
             cache: what transformers 5.24 calls ``past_key_values``.
+            others: what other models of transformers take; None, or False, is none.
 
         Raises:
-            RelaxError: the cache is full, or holds another number of rows, or there are no tokens.
+            RelaxError: the cache is full, or holds another number of rows, or there are no tokens, or an input is another.
         """
+        expect_known(others, (self.main_input_name, *_INPUTS))
         if decoder_input_ids is None:
             raise RelaxError("expected decoder_input_ids, got none")
         if encoder_outputs is None:
             encoder_outputs = self.get_encoder()(input_ids, attention_mask, input_features)
-        hidden, (rows, count) = encoder_outputs[0], decoder_input_ids.shape
-        cache = past_key_values if cache is None else cache
-        cache = _Seq2SeqCache(self.length) if cache is None else cache
-        end = cache.used + count
-        if end > cache.length:
-            raise RelaxError(f"expected at most {cache.length} tokens in a sequence (max_length= of load), got {end}")
+        tokens, hidden = tokens_of(decoder_input_ids, "decoder_input_ids"), encoder_outputs[0]
+        rows, count = tokens.shape
+        cache = self.cache_of(past_key_values if cache is None else cache)
+        end, has_mask = cache.end_of(count), attention_mask is not None and self.main_input_name == "input_ids"
+        given, source = decoder_attention_mask, hidden.shape[1]
+        mask = True if given is None else mask_of(given, "decoder_attention_mask", rows, end)
+        source_mask = mask_of(attention_mask, "attention_mask", rows, source) if has_mask else torch.ones(rows, source)
         executable = self.executable(rows)
         state = cache.begin(executable, rows)
-        if decoder_attention_mask is not None:
-            cache.mask[:, cache.used : end] = decoder_attention_mask[:, cache.used : end]
+        cache.mask[:, :end] = mask
         if not cache.cross:
             cache.cross = list(self._encoder(hidden, entry="cross"))
-        has_mask = attention_mask is not None and self.main_input_name == "input_ids"
         logits = executable(
-            decoder_input_ids,
+            tokens,
             cache.mask,
             torch.tensor(cache.used),
-            attention_mask if has_mask else torch.ones(rows, hidden.shape[1], dtype=torch.int64),
+            source_mask.long(),
             *cache.cross,
             entry="decode" if count == 1 else "prefill",
             state=state,

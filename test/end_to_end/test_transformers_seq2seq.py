@@ -12,10 +12,8 @@ import transformers
 from relaxir import RelaxError
 from relaxir.transformers.cache_name import CACHE
 from support import models
-from support.hf_folders import RoundedCache, loaded, saved
+from support.hf_folders import T5, RoundedCache, loaded, saved
 
-T5 = {"vocab_size": 96, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4, "pad_token_id": 0}
-T5 |= {"eos_token_id": 1, "decoder_start_token_id": 0}
 WHISPER = {"vocab_size": 96, "d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 4}
 WHISPER |= {"decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "num_mel_bins": 8, "pad_token_id": 0}
 WHISPER |= {"max_source_positions": 16, "max_target_positions": 64, "eos_token_id": 2, "decoder_start_token_id": 2}

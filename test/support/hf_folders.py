@@ -11,12 +11,15 @@ import transformers
 import relaxir as rx
 from support import models
 
-__all__ = ["SMALL", "RoundedCache", "loaded", "saved"]
+__all__ = ["SMALL", "T5", "RoundedCache", "loaded", "saved"]
 
 transformers.utils.logging.disable_progress_bar()
 
 SMALL = {"vocab_size": 96, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4}
 SMALL |= {"max_position_embeddings": 64, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+
+T5 = {"vocab_size": 96, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4, "pad_token_id": 0}
+T5 |= {"eos_token_id": 1, "decoder_start_token_id": 0}
 
 
 def saved(class_name: str, kind: str, options: dict[str, Any], folder: Path) -> Any:
