@@ -10,7 +10,7 @@ from ..dialect.errors import RelaxError
 from ..dialect.inference import is_float, normalize_axis
 from ..dialect.struct_info import TensorInfo
 from .emit import cast, full, info_of
-from .torch_values import Values, number_dtype, op_key
+from .torch_values import Values, is_read, number_dtype, op_key
 
 __all__ = ["HANDLERS", "Handler", "TorchOp", "UnmappedError", "handles"]
 
@@ -42,8 +42,8 @@ class TorchOp:
         return self.info.dtype
 
     def is_used(self, index: int) -> bool:
-        """Whether anything reads a result."""
-        return next(iter(self.op.results[index].uses), None) is not None
+        """Whether anything reads a result that is read itself: torch.export leaves reads of results that nobody asked for."""
+        return any(is_read(use.owner.operation, self.values.read) for use in self.op.results[index].uses)
 
     def is_tensor(self, index: int) -> bool:
         return self.operands[index] in self.values.tensors

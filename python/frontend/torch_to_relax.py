@@ -268,8 +268,9 @@ class _Function:
         declared = op.results[index]
         if value is not None and declared is not None:
             return _as_declared(value, declared, self.values)
-        if any(use.owner.operation.name != "torch.bind_symbolic_shape" for use in op.op.results[index].uses):
+        if op.is_used(index):
             raise RelaxError(f"expected result {index} to be unused, it has no relax form")
+        self.unusable.add(op.op.results[index])
         return None
 
     def _stand_in(self, result: ir.Value) -> _Bound:

@@ -20,7 +20,7 @@ from .ranges import larger, smaller
 from .torch_types import affine_dims, tensor_info
 
 __all__ = [
-    "ALIKE", "EXTREME", "EXTREMES", "KIND", "SIZES", "SYMBOL", "SYMBOLS", "Values", "number_dtype", "op_key",
+    "ALIKE", "EXTREME", "EXTREMES", "KIND", "SIZES", "SYMBOL", "SYMBOLS", "Values", "is_read", "number_dtype", "op_key",
 ]  # fmt: skip
 
 #: Argument attribute: ``input``, ``state``, ``param``, ``buffer`` or ``constant``; of results ``output`` or ``state``.
@@ -33,6 +33,31 @@ SYMBOL = "relax.symbol"
 
 #: Attributes of a symbol that is the smaller or the larger one of two sizes: which, an affine map to both, its symbols by name.
 EXTREME, SIZES, SYMBOLS = "relax.extreme", "relax.sizes", "relax.symbols"
+
+#: Operations that look at a tensor's type and read nothing of it.
+_OF_TYPES = (
+    "aten._assert_tensor_metadata", "bind_symbolic_shape", "aten.zeros_like", "aten.ones_like", "aten.full_like",
+    "aten.empty_like", "aten.new_",
+)  # fmt: skip
+
+
+def is_read(op: ir.Operation, known: dict[ir.Operation, bool]) -> bool:
+    """Whether something is made of an operation's results that is returned or stored; ``known`` remembers of which it is."""
+    waiting = [] if op in known else [op]
+    while waiting:
+        reader = waiting[-1]
+        users = [use.owner.operation for result in reader.results for use in result.uses]
+        if op_key(reader).startswith(_OF_TYPES):
+            known[reader] = False
+        elif not users or any(known.get(user) for user in users):
+            known[reader] = bool(users) or not reader.results
+        elif unknown := next((user for user in users if user not in known), None):
+            waiting.append(unknown)
+            continue
+        else:
+            known[reader] = False
+        waiting.pop()
+    return known[op]
 
 
 class Values:

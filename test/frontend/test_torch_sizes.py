@@ -94,6 +94,28 @@ def test_operators_along_symbolic_sizes(cases, least):
         close(exe(x.numpy()), wanted, cases)
 
 
+def _places_read_by_what_nobody_reads(x):
+    largest, places = functional.adaptive_max_pool2d(x[..., 0], 2, return_indices=True)
+    (places + 1).float()
+    return largest
+
+
+def test_places_that_nothing_is_made_of():
+    """torch.export leaves reads of them, of open sizes, which have no form."""
+    functions = [
+        lambda x: functional.adaptive_max_pool2d(x[..., 0], 4),
+        lambda x: functional.adaptive_max_pool3d(x, 1),
+        lambda x: functional.adaptive_max_pool3d(x, (3, 2, 5)),
+        _places_read_by_what_nobody_reads,
+    ]
+    sizes = {axis: Dim(name, min=1, max=50) for axis, name in ((0, "n"), (2, "d"), (3, "h"), (4, "w"))}
+    module = imported(functions, torch.randn(2, 3, 5, 6, 7), (sizes,))
+    exe = rx.compile(module)
+    for shape in [(1, 3, 9, 2, 1), (4, 3, 3, 8, 5)]:
+        x = torch.randn(shape)
+        close(exe(x.numpy()), [f(x) for f in functions], "2134")
+
+
 def test_rows_that_are_not_a_factor_apart_are_those_of_torch():
     scales = (1.1, 2.1, 2.5, 3.2, 0.5, 41.0)
     functions = [lambda x, s=s: functional.interpolate(x, scale_factor=(1, s)) for s in scales]

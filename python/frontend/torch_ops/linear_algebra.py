@@ -10,7 +10,7 @@ from ..attention import attention_or_product
 from ..einsum import einsum, matmul
 from ..emit import cast, emit, full, info_of, permute, plus_bias, unrounded, unsqueeze
 from ..torch_op import TorchOp, handles
-from ..torch_values import op_key
+from ..torch_values import is_read
 
 
 @handles("aten.linear")
@@ -51,39 +51,13 @@ def _only_reader(x: ir.Value, known: dict[ir.Operation, bool]) -> bool:
     waiting = [x]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, ir.BlockArgument) or sum(_is_read(use.owner.operation, known) for use in value.uses) != 1:
+        if isinstance(value, ir.BlockArgument) or sum(is_read(use.owner.operation, known) for use in value.uses) != 1:
             continue
         op = value.owner.operation
         if "softmax" in op.name:
             return True
         waiting += op.operands
     return False
-
-
-#: Operations that look at a tensor's type and read nothing of it.
-_OF_TYPES = (
-    "aten._assert_tensor_metadata", "bind_symbolic_shape", "aten.zeros_like", "aten.ones_like", "aten.full_like",
-    "aten.empty_like", "aten.new_",
-)  # fmt: skip
-
-
-def _is_read(op: ir.Operation, known: dict[ir.Operation, bool]) -> bool:
-    """Whether something is made of an operation's results that is returned or stored; ``known`` remembers of which it is."""
-    waiting = [] if op in known else [op]
-    while waiting:
-        reader = waiting[-1]
-        users = [use.owner.operation for result in reader.results for use in result.uses]
-        if op_key(reader).startswith(_OF_TYPES):
-            known[reader] = False
-        elif not users or any(known.get(user) for user in users):
-            known[reader] = bool(users) or not reader.results
-        elif unknown := next((user for user in users if user not in known), None):
-            waiting.append(unknown)
-            continue
-        else:
-            known[reader] = False
-        waiting.pop()
-    return known[op]
 
 
 @handles("aten.addmm", "aten.baddbmm", "aten.addmv")
