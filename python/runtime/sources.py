@@ -13,7 +13,7 @@ from typing import Any, cast
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import bytes_text, plural
 from ..lowering.manifest_specs import WeightSpec
-from ..weights.arrays import Array, ArraySpec, to_numpy
+from ..weights.arrays import Array, ArraySpec, as_reals, is_complex, reals_spec, to_numpy
 from ..weights.checksums import SAMPLES
 from ..weights.opening import decoded, open_tensors
 from ..weights.safetensors import Checkpoint
@@ -77,7 +77,7 @@ def _fingerprint(tensors: TensorSource) -> str | None:
 
 
 class StoredSource:
-    """Tensors of a file or folder.
+    """Tensors of a file or folder; complex ones as code takes them, see :func:`~..weights.arrays.reals_spec`.
 
     Attributes:
         description: how errors name it.
@@ -118,30 +118,33 @@ class StoredSource:
         return name in self._tensors
 
     def spec(self, name: str) -> ArraySpec:
-        return self._tensors.spec(name)
+        return reals_spec(self._tensors.spec(name))
+
+    def _is_complex(self, name: str) -> bool:
+        return is_complex(self._tensors.spec(name).dtype)
 
     def get(self, name: str) -> Array:
-        return self._tensors.get(name)
+        return as_reals(self._tensors.get(name))
 
     def read(self, name: str, place: Array | None = None) -> Array:
         """A tensor for one use, there if it can be; of a file that is cut off meanwhile an error, where a view would end the
         process.
         """
         tensors = self._tensors
-        return tensors.read(name, place) if isinstance(tensors, Checkpoint) else read_all(tensors, [name])[name]
+        found = tensors.read(name, place) if isinstance(tensors, Checkpoint) else read_all(tensors, [name])[name]
+        return as_reals(found)
 
     def reads_parts(self, name: str) -> bool:
         """Whether a part of a tensor takes no more memory than its bytes."""
-        return reads_parts(self._tensors, name)
+        return reads_parts(self._tensors, name) and not self._is_complex(name)
 
     def read_part(self, name: str, ranges: Mapping[int, Ranges], place: Array | None = None) -> Array:
         """Of a tensor, what is in these ranges along some axes: only these bytes, where the format lets them be found."""
-        return read_part(self._tensors, name, ranges, place)
+        return ranges_of(self.read(name), ranges) if self._is_complex(name) else read_part(self._tensors, name, ranges, place)
 
     def reads_together(self, name: str) -> bool:
         """Whether :meth:`read_pieces` can be called for a tensor."""
-        del name
-        return isinstance(self._tensors, Checkpoint)
+        return isinstance(self._tensors, Checkpoint) and not self._is_complex(name)
 
     def read_pieces(self, name: str, axis: int, ranges: Ranges, place: Array) -> Array:
         """Neighbouring pieces of a tensor, in ``place``: all of one behind all of the other."""
@@ -202,7 +205,7 @@ class StoredSource:
 
 
 class MappingSource:
-    """A mapping from names to arrays of any library; the attributes are those of :class:`StoredSource`.
+    """A mapping from names to arrays of any library; attributes, and complex numbers, are as in :class:`StoredSource`.
 
     A mapping may make its tensors when they are asked for: each is asked for once, and kept until it is released.
     """
@@ -290,7 +293,7 @@ class MappingSource:
         return 0
 
     def _made(self, name: str) -> Array:
-        return to_numpy(self._mapping[name], f"weight '{name}'")
+        return as_reals(to_numpy(self._mapping[name], f"weight '{name}'"))
 
     def check_unchanged(self, names: Iterable[str] | None = None) -> None:
         """Nothing to do: there is no file."""

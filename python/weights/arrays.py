@@ -23,8 +23,11 @@ __all__ = [
     "aligned_block",
     "aligned_empty",
     "array_at",
+    "as_reals",
     "dtype_text",
+    "is_complex",
     "is_torch",
+    "reals_spec",
     "to_numpy",
     "to_torch",
 ]
@@ -79,6 +82,24 @@ def array_at(start: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
     if not nbytes:
         return _empty(shape, dtype)
     return np.ndarray(shape, dtype, cast(Any, (ctypes.c_char * nbytes).from_address(start)))
+
+
+def is_complex(dtype: np.dtype[Any]) -> bool:
+    """Whether numbers have an imaginary part."""
+    return dtype.kind == "c"
+
+
+def reals_spec(spec: ArraySpec) -> ArraySpec:
+    """Of complex numbers as code takes them: real and imaginary parts, along a last dimension of two; else as it is."""
+    return ArraySpec(np.empty(0, spec.dtype).real.dtype, (*spec.shape, 2)) if is_complex(spec.dtype) else spec
+
+
+def as_reals(array: Array) -> Array:
+    """An array as :func:`reals_spec` says: the same memory, where that is contiguous."""
+    if not is_complex(array.dtype):
+        return array
+    spec = reals_spec(ArraySpec.of(array))
+    return array.reshape(-1).view(spec.dtype).reshape(spec.shape)
 
 
 def to_numpy(value: object, what: str) -> Array:

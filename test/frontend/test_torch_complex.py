@@ -7,6 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from safetensors.torch import save_file  # noqa: E402
+
 import relaxir as rx  # noqa: E402
 from support import models  # noqa: E402
 
@@ -133,6 +135,39 @@ def test_padded_by_sizes_of_any_batch():
     program = exported(Function(forward), torch.randn(2, 4, 16), torch.randn(2, 5, 2), dims=dims)
     for size, length in ((2, 16), (7, 9)):
         assert_equal(program, torch.randn(size, 4, length), torch.randn(size, 5, 2))
+
+
+class Filter(torch.nn.Module):
+    """A complex factor of each frequency, and a complex number."""
+
+    def __init__(self):
+        super().__init__()
+        self.factors = torch.nn.Parameter(torch.randn(4, 9, dtype=torch.complex64))
+        self.register_buffer("shift", torch.tensor(1 - 2j))
+
+    def forward(self, x):
+        return torch.fft.irfft(torch.fft.rfft(x) * self.factors + self.shift, n=16)
+
+
+@pytest.mark.parametrize("end", ["", ".pt", ".npz", ".safetensors"])
+@pytest.mark.parametrize("target", [None, "prepared.safetensors"])
+def test_weights_of_complex_numbers_are_prepared_as_they_are_stored(end, target, tmp_path):
+    torch.manual_seed(0)
+    module, x = Filter(), torch.randn(4, 16)
+    tensors = {n: t.detach() for n, t in module.state_dict().items()}
+    tensors["factors"] = tensors["factors"].T.contiguous().T  # as a mapping's, or those of a .pt file, may lie
+    source = tensors if end == "" else str(tmp_path / f"weights{end}")
+    if end == ".pt":
+        torch.save(tensors, source)
+    if end == ".npz":
+        np.savez(source, **{n: t.numpy() for n, t in tensors.items()})
+    if end == ".safetensors":
+        save_file({n: t.contiguous() for n, t in tensors.items()}, source)
+    exe = rx.compile(rx.from_torch(exported(module, x)))
+    exe.bind(exe.prepare(source, *([] if target is None else [tmp_path / target])))
+    torch.testing.assert_close(exe(x), module(x))
+    with pytest.raises(rx.RelaxError, match=r"weight 'shift': expected f32\[2\], got f64\[2\]: cast=True rounds$"):
+        exe.prepare({**tensors, "shift": tensors["shift"].to(torch.complex128)})
 
 
 def test_torch_compile_has_them_too():
