@@ -91,7 +91,7 @@ def kept_places(wanted: Any, count: int) -> torch.Tensor:
     except IndexError:
         found = torch.zeros(0)
     if not len(found):
-        raise RelaxError(f"expected logits_to_keep of some of {count} tokens, got {wanted if is_number else wanted.tolist()}")
+        raise RelaxError(f"expected logits_to_keep of some of {count} tokens, got {torch.as_tensor(wanted).tolist()}")
     return found
 
 

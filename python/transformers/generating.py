@@ -281,14 +281,14 @@ class CompiledForCausalLM(CompiledGenerator):
         expect_known(others, _INPUTS)
         tokens = tokens_of(input_ids, "input_ids")
         (rows, count), places = tokens.shape, kept_places(logits_to_keep, tokens.shape[1])
-        cache = self.cache_of(past_key_values if cache is None else cache)
-        end = cache.end_of(count)
+        known: ExecutableCache = self.cache_of(past_key_values if cache is None else cache)
+        end = known.end_of(count)
         mask = None if attention_mask is None else mask_of(attention_mask, "attention_mask", rows, end)
         given = None if position_ids is None else positions_of(position_ids, rows, count)
-        state = cache.begin(self.executable(rows), rows)
-        cache.mask[:, :end] = True if mask is None else mask
-        positions = self._positions(cache, tokens, mask is not None).expand(rows, -1) if given is None else given
-        logits = self._logits(tokens, positions, places, cache, state)
-        kept: dict[str, Any] = {CACHE: cache if use_cache else None}
+        state = known.begin(self.executable(rows), rows)
+        known.mask[:, :end] = True if mask is None else mask
+        positions = self._positions(known, tokens, mask is not None).expand(rows, -1) if given is None else given
+        logits = self._logits(tokens, positions, places, known, state)
+        kept: dict[str, Any] = {CACHE: known if use_cache else None}
         output = CausalLMOutputWithPast(logits=logits, **kept)
         return output if return_dict else output.to_tuple()

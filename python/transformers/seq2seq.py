@@ -149,26 +149,26 @@ class CompiledForSeq2Seq(CompiledGenerator):
             encoder_outputs = self.get_encoder()(input_ids, attention_mask, input_features)
         tokens, hidden = tokens_of(decoder_input_ids, "decoder_input_ids"), encoder_outputs[0]
         rows, count = tokens.shape
-        cache = self.cache_of(past_key_values if cache is None else cache)
-        end, has_mask = cache.end_of(count), attention_mask is not None and self.main_input_name == "input_ids"
+        known: _Seq2SeqCache = self.cache_of(past_key_values if cache is None else cache)
+        end, has_mask = known.end_of(count), attention_mask is not None and self.main_input_name == "input_ids"
         given, source = decoder_attention_mask, hidden.shape[1]
         mask = True if given is None else mask_of(given, "decoder_attention_mask", rows, end)
         source_mask = mask_of(attention_mask, "attention_mask", rows, source) if has_mask else torch.ones(rows, source)
         executable = self.executable(rows)
-        state = cache.begin(executable, rows)
-        cache.mask[:, :end] = mask
-        if not cache.cross:
-            cache.cross = list(self._encoder(hidden, entry="cross"))
+        state = known.begin(executable, rows)
+        known.mask[:, :end] = mask
+        if not known.cross:
+            known.cross = list(self._encoder(hidden, entry="cross"))
         logits = executable(
             tokens,
-            cache.mask,
-            torch.tensor(cache.used),
+            known.mask,
+            torch.tensor(known.used),
             source_mask.long(),
-            *cache.cross,
+            *known.cross,
             entry="decode" if count == 1 else "prefill",
             state=state,
         )
-        cache.used = end
-        kept: dict[str, Any] = {CACHE: cache if use_cache else None}
+        known.used = end
+        kept: dict[str, Any] = {CACHE: known if use_cache else None}
         found = Seq2SeqLMOutput(logits=logits, encoder_last_hidden_state=hidden, **kept)
         return found if return_dict else found.to_tuple()
