@@ -91,7 +91,9 @@ def is_complex(dtype: np.dtype[Any]) -> bool:
 
 def reals_spec(spec: ArraySpec) -> ArraySpec:
     """Of complex numbers as code takes them: real and imaginary parts, along a last dimension of two; else as it is."""
-    return ArraySpec(np.empty(0, spec.dtype).real.dtype, (*spec.shape, 2)) if is_complex(spec.dtype) else spec
+    if not is_complex(spec.dtype):
+        return spec
+    return ArraySpec(np.dtype(f"f{spec.dtype.itemsize // 2}"), (*spec.shape, 2))
 
 
 def as_reals(array: Array) -> Array:
