@@ -8,8 +8,8 @@ _LINEAR = "compute it before export where it reads weights alone, and keep it as
 _RANDOM = "pass random numbers as an input of the model"
 _MASK = "torch.where(mask, x, other), whose size is known, or torch.topk(mask.int(), k) for k places"
 _NUMBER = "keep it as a tensor without dimensions: x * y.sum(), not x * y.sum().item()"
+_EVAL = "model.eval() before export"
 _COUNT = "torch.zeros(n).scatter_add(0, x, torch.ones(x.shape)) for counts of n values"
-_ROWS = "torch.sort(x).values[..., k] for the k-th smallest number"
 
 #: By the operator's name without namespace and overload.
 _ALTERNATIVES = {
@@ -23,8 +23,7 @@ _ALTERNATIVES = {
     "linalg_eig": _LINEAR,
     "linalg_ldl_factor_ex": _LINEAR,
     "multinomial": "return the probabilities, and draw outside of the model",
-    "nanmedian": _ROWS,
-    "native_dropout": "model.eval() before export",
+    "native_dropout": _EVAL,
     "nonzero_static": _MASK,
     "normal": _RANDOM,
     "rand": _RANDOM,
@@ -33,6 +32,7 @@ _ALTERNATIVES = {
     "randn": _RANDOM,
     "randn_like": _RANDOM,
     "randperm": _RANDOM,
+    "rrelu": _EVAL,
 }
 
 

@@ -45,6 +45,11 @@ def _near(function: Callable[..., Tensor], units: float = 4, why: str = "") -> T
     return Torch(function, double=True, units=units, why=why)
 
 
+def _widened(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """A function that torch has of f32 and f64 alone."""
+    return lambda x: function(x if x.dtype == torch.float64 else x.float()).to(x.dtype)
+
+
 UNARY: dict[str, Torch] = {
     **_named(
         "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "exp2", "expm1",
@@ -100,6 +105,17 @@ UNARY: dict[str, Torch] = {
     "to_int32": Torch(lambda x: x.to(torch.int32)),
     "to_int64": Torch(lambda x: x.to(torch.int64)),
     "erfinv": _near(torch.erfinv),
+    "i0": _near(torch.special.i0, 6, "torch itself is up to 5 off in f64"),
+    "i0e": _near(torch.special.i0e, 6, "as i0"),
+    "i1": _near(torch.special.i1, 16, "torch itself is up to 9 off in f64"),
+    "i1e": _near(torch.special.i1e, 16, "as i1"),
+    "erfcx": _near(_widened(lambda x: torch.special.erfcx(x.clamp(min=-4))), 16, "torch rounds the square before exp"),
+    "log_ndtr": _near(_widened(torch.special.log_ndtr), 8, "f64 is what a square and a logarithm differ by"),
+    "ndtri": _near(_widened(torch.special.ndtri), 8, "both are up to 4 off in f64"),
+    "angle": Torch(torch.angle),
+    "mantissa": Torch(lambda x: torch.frexp(x)[0]),
+    "exponent": Torch(lambda x: torch.frexp(x)[1]),
+    "rrelu": Torch(lambda x: F.rrelu(x, 0.1, 0.4)),
 }  # fmt: skip
 
 BINARY: dict[str, Torch] = {
@@ -121,6 +137,7 @@ BINARY: dict[str, Torch] = {
         name: Torch(getattr(torch, name))
         for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor")
     },
+    "nextafter": Torch(torch.nextafter),
 }
 
 

@@ -5,9 +5,9 @@ import importlib
 __all__ = ["FAMILIES", "load"]
 
 FAMILIES = (
-    "batch_norm", "control_flow", "convolution", "creation", "data_counts", "data_sizes", "distances", "elementwise",
-    "embedding_bag", "experts", "factorizations", "fourier", "indexing", "linear_algebra", "manipulate", "nn", "padding",
-    "pooling", "quantized", "reduction", "scatter", "sorting", "special", "vision",
+    "batch_norm", "bessel", "control_flow", "convolution", "creation", "data_counts", "data_sizes", "distances",
+    "elementwise", "embedding_bag", "experts", "factorizations", "fourier", "indexing", "linear_algebra", "manipulate", "nn",
+    "normal", "padding", "pooling", "quantized", "reduction", "scatter", "sorting", "special", "vision",
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from ...dialect.elements import from_numpy, to_numpy
 from ...dialect.errors import RelaxError
 from ...dialect.inference import is_float
 from ...dialect.symbolic import Dim, Expr
-from ..emit import cast, emit, expand, full, info_of, integer, sequence, table
+from ..emit import cast, concat, emit, expand, full, info_of, integer, sequence, slice_axis, table, unsqueeze
 from ..torch_op import TorchOp, handles
 from .manipulate import sizes
 
@@ -91,6 +91,39 @@ def _fractions(op: TorchOp, start: Any, end: Any, step: Any) -> ir.Value:
 def _triangle(op: TorchOp) -> ir.Value:
     op_class = ops.Tril if op.key == "aten.tril" else ops.Triu
     return emit(op_class, op.tensor(0), k=op.integer(1, "diagonal", 0))
+
+
+@handles("aten.tril_indices", "aten.triu_indices")
+def _places_of_triangle(op: TorchOp) -> ir.Value:
+    """Rows and columns of what a triangle of known sizes keeps, row by row."""
+    rows, columns, offset = (op.integer(i, what, 0) for i, what in enumerate(("size", "size", "diagonal")))
+    (_, count), is_lower = op.info.shape, op.key == "aten.tril_indices"
+    if not isinstance(count, int):
+        raise RelaxError(f"expected places of a triangle of known sizes, got {count} of them")
+    if count <= _LONGEST_TABLE:
+        places = np.tril_indices(rows, offset, columns) if is_lower else np.triu_indices(rows, offset, columns)
+        return table(np.stack(places), op.dtype)
+    edge = np.arange(rows) + offset
+    first = np.zeros_like(edge) if is_lower else np.clip(edge, 0, columns)
+    ends = np.cumsum((np.clip(edge + 1, 0, columns) if is_lower else columns) - first)
+    starts = np.concatenate([[0], ends[:-1]])
+    marks = full(0, integer(), (count + 1,))  # a last row that keeps nothing begins behind all
+    marks = emit(ops.ScatterElements, marks, table(starts, integer()), full(1, integer(), (rows,)), axis=0, reduction="add")
+    row = emit(ops.Subtract, emit(ops.CumSum, slice_axis(marks, 0, 0, count), axis=0), full(1, integer()))
+    column = emit(ops.Add, sequence(0, count), emit(ops.Take, table(first - starts, integer()), row, axis=0))
+    return cast(concat([unsqueeze(row, 0), unsqueeze(column, 0)], 0), op.dtype)
+
+
+@handles("aten.fft_fftfreq", "aten.fft_rfftfreq")
+def _frequencies(op: TorchOp) -> ir.Value:
+    """Of samples that are so far apart: integers, the second half of them negative but for real samples, by what all span."""
+    count, apart = op.integer(0, "number of samples"), float(op.number(1, 1.0))
+    (found,) = op.info.shape
+    whole = sequence(0, found)
+    if op.key == "aten.fft_fftfreq":
+        moved = emit(ops.Subtract, whole, full(count, integer()))
+        whole = emit(ops.Where, emit(ops.GreaterEqual, whole, full((count + 1) // 2, integer())), moved, whole)
+    return emit(ops.Multiply, cast(whole, op.dtype), full(1 / (count * apart), op.dtype))
 
 
 @handles("vtensor.literal")

@@ -16,7 +16,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, is_float, is_integer
 from ...dialect.op import EffectOp
 from ...dialect.symbolic import Expr
-from ..emit import agreed, bitcast, cast, emit, emit_check, full, in_dtype, info_of, integer, reshape, within_largest
+from ..emit import agreed, bitcast, broadcast, cast, emit, emit_check, full, in_dtype, info_of, integer, reshape, within_largest
 from ..torch_op import TorchOp, handles
 from ..torch_types import common_dtype
 
@@ -250,6 +250,42 @@ def _bits(op: TorchOp) -> ir.Value:
     return bitcast(op.tensor(0), op.dtype)
 
 
+@handles("aten.angle")
+def _angle(op: TorchOp) -> ir.Value:
+    """Of real numbers: pi below 0, else 0; of a NaN that."""
+    x = cast(op.tensor(0), op.dtype)
+    turned = emit(ops.Where, emit(ops.Less, x, full(0, op.dtype)), full(math.pi, op.dtype), full(0, op.dtype))
+    return emit(ops.Where, emit(ops.IsNan, x), x, turned)
+
+
+@handles("aten.nextafter")
+def _nextafter(op: TorchOp) -> ir.Value:
+    """The bits of a number as an integer, one more or less; next to 0 are the least ones of either sign."""
+    x, y = broadcast([op.value_in(0, op.dtype), op.value_in(1, op.dtype)])
+    bits, zero = integer(op.dtype.width), full(0, op.dtype)
+    grows = emit(ops.Equal, emit(ops.Greater, y, x), emit(ops.Greater, x, zero))
+    moved = emit(ops.Add, bitcast(x, bits), emit(ops.Where, grows, full(1, bits), full(-1, bits)))
+    least = emit(ops.Where, emit(ops.Greater, y, zero), full(1, bits), full(1 - 2 ** (op.dtype.width - 1), bits))
+    found = bitcast(emit(ops.Where, emit(ops.Equal, x, zero), least, moved), op.dtype)
+    found = emit(ops.Where, emit(ops.Equal, x, y), y, found)
+    return emit(ops.Where, emit(ops.IsNan, x), x, emit(ops.Where, emit(ops.IsNan, y), y, found))
+
+
+@handles("aten.frexp.Tensor")
+def _frexp(op: TorchOp) -> list[ir.Value]:
+    """By the bits of f64, which has all numbers of narrower floats as normal ones; its own subnormal ones are made larger."""
+    x = cast(op.tensor(0), ir.F64Type.get())
+    is_small = emit(ops.Less, emit(ops.Abs, x), full(2.0**-1022, ir.F64Type.get()))
+    bits = bitcast(emit(ops.Where, is_small, _times(x, 2.0**54), x), integer())
+    above = emit(ops.BitwiseAnd, emit(ops.RightShift, bits, full(52, integer())), full(0x7FF, integer()))
+    exponent = emit(ops.Subtract, above, emit(ops.Where, is_small, full(1022 + 54, integer()), full(1022, integer())))
+    fraction = emit(ops.BitwiseAnd, bits, full(~(0x7FF << 52), integer()))
+    mantissa = bitcast(emit(ops.BitwiseOr, fraction, full(1022 << 52, integer())), ir.F64Type.get())
+    is_plain = emit(ops.LogicalAnd, emit(ops.IsFinite, x), emit(ops.NotEqual, x, full(0, ir.F64Type.get())))
+    exponent = emit(ops.Where, is_plain, exponent, full(0, integer()))
+    return [cast(emit(ops.Where, is_plain, mantissa, x), op.dtype), cast(exponent, integer(32))]
+
+
 def _is_negative(x: ir.Value) -> ir.Value:
     """Whether a number has a minus sign; zeros and NaN may have one."""
     dtype = info_of(x).dtype
@@ -281,6 +317,17 @@ def _gelu(op: TorchOp) -> ir.Value:
 @handles("aten.leaky_relu")
 def _leaky_relu(op: TorchOp) -> ir.Value:
     return emit(ops.LeakyRelu, op.tensor(0), alpha=op.number(1, 0.01))
+
+
+@handles("aten.rrelu_with_noise", "aten.rrelu_with_noise_functional", "aten.rrelu")
+def _rrelu(op: TorchOp) -> list[ir.Value | None]:
+    """The mean of both slopes; random ones are those of training. The noise, where there is one, is as it comes."""
+    low = 1 if op.key == "aten.rrelu" else 2
+    if op.number(low + 2, False):
+        raise RelaxError("expected rrelu in eval mode, whose slope is not random")
+    slope = (op.number(low, 1 / 8) + op.number(low + 1, 1 / 3)) / 2
+    noise = [op.tensor(1)] if len(op.results) > 1 else []
+    return [emit(ops.LeakyRelu, op.tensor(0), alpha=slope), *noise]
 
 
 @handles("aten.softplus")

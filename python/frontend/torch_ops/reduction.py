@@ -14,6 +14,7 @@ from ...dialect.op import EffectOp
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Expr
 from ..emit import (
+    broadcast,
     cast,
     emit,
     expand,
@@ -170,11 +171,11 @@ def _running_extreme(op: TorchOp) -> list[ir.Value | None]:
     if size is None:
         raise RelaxError("expected a dimension whose size is known or symbolic")
     longest, largest = upper_bound(size, op.values.ranges), op.key == "aten.cummax"
-    found = _extreme_of_all(x, axis, size, largest) if longest is None else _extreme_in_rounds(x, axis, size, longest, largest)
+    found = _extreme_of_all(x, axis, size, largest) if longest is None else extreme_in_rounds(x, axis, size, longest, largest)
     return [cast(found[0], dtype), found[1]]
 
 
-def _extreme_in_rounds(x: ir.Value, axis: int, size: int | Expr, longest: int, largest: bool) -> list[ir.Value]:
+def extreme_in_rounds(x: ir.Value, axis: int, size: int | Expr, longest: int, largest: bool) -> list[ir.Value]:
     """After k rounds, an element has the extreme one of the 2 ** k up to it, and where that is."""
     dtype = info_of(x).dtype
     worst = neutral("max" if largest else "min", dtype)
@@ -219,6 +220,12 @@ def _softmax(op: TorchOp) -> ir.Value:
 def _vector_norm(op: TorchOp) -> ir.Value:
     x, order = emit(ops.Abs, cast(op.tensor(0), op.dtype)), float(op.number(1, 2))
     return norm(x, order, lambda op_class, terms: _reduced(op, op_class, terms, 2))
+
+
+@handles("aten.dist")
+def _dist(op: TorchOp) -> ir.Value:
+    x = emit(ops.Abs, emit(ops.Subtract, *broadcast([op.value_in(0, op.dtype), op.value_in(1, op.dtype)])))
+    return norm(x, float(op.number(2, 2)), lambda op_class, terms: _reduced(op, op_class, terms, None))
 
 
 def norm(x: ir.Value, order: float, reduced: Callable[[type[EffectOp], ir.Value], ir.Value]) -> ir.Value:

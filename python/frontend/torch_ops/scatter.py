@@ -184,6 +184,17 @@ def _index_add(op: TorchOp) -> ir.Value:
     return reshape(_written(reshape(x, (1,)), index, reshape(values, (1,)), 0, add=True), ())
 
 
+@handles("aten.index_reduce")
+def _index_reduce(op: TorchOp) -> ir.Value:
+    """As elements are scattered, with one index for all that is beside each other."""
+    x, index, values = (v if info_of(v).rank else reshape(v, (1,)) for v in (op.tensor(0), op.tensor(2), op.tensor(3)))
+    axis, info = op.axis(1, info_of(x).rank), info_of(values)
+    others = [a for a in range(info.rank) if a != axis]
+    places = expand(unsqueeze(cast(index, integer()), *others) if others else cast(index, integer()), info.shape)
+    result = _reduced_into(op, x, places, cast(values, op.dtype), axis, op.number(4))
+    return result if info_of(op.tensor(0)).rank else reshape(result, ())
+
+
 def _written(x: ir.Value, index: ir.Value, values: ir.Value, axis: int, add: bool) -> ir.Value:
     """Values at the positions of one dimension, in place of what is there or added to it."""
     if not add:

@@ -5,12 +5,28 @@ from __future__ import annotations
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
-from ...dialect.inference import is_float
-from ..emit import cast, emit, full, info_of, integer, multiply_all, reshape, slice_axis, squeeze, unsqueeze
-from ..ranges import at_least
+from ...dialect.inference import boolean, is_float
+from ...dialect.symbolic import Expr
+from ..emit import (
+    cast,
+    concat,
+    emit,
+    expand,
+    full,
+    info_of,
+    integer,
+    multiply_all,
+    reshape,
+    sequence,
+    slice_axis,
+    squeeze,
+    unsqueeze,
+)
+from ..ranges import at_least, upper_bound
 from ..torch_op import TorchOp, handles
 from ..torch_types import common_dtype
 from .elementwise import check
+from .reduction import extreme_in_rounds
 
 
 def _row(op: TorchOp) -> ir.Value:
@@ -90,6 +106,61 @@ def _middle(x: ir.Value, axis: int, size: int) -> ir.Value:
         return middle
     last = slice_axis(order, axis, size - 1, size)
     return emit(ops.Where, emit(ops.IsNan, emit(ops.GatherElements, x, last, axis=axis)), last, middle)
+
+
+@handles("aten.nanmedian.dim")
+def _nanmedian(op: TorchOp) -> list[ir.Value | None]:
+    x = _row(op)
+    axis = op.axis(1, info_of(x).rank)
+    middle = _middle_of_numbers(op, x, axis)
+    return _kept(op, [emit(ops.GatherElements, x, middle, axis=axis), middle], axis, 2)
+
+
+@handles("aten.nanmedian")
+def _nanmedian_of_all(op: TorchOp) -> ir.Value:
+    x = op.tensor(0)
+    flat = reshape(x, (multiply_all(info_of(x).shape),))
+    return squeeze(emit(ops.GatherElements, flat, _middle_of_numbers(op, flat, 0), axis=0), 0)
+
+
+def _middle_of_numbers(op: TorchOp, x: ir.Value, axis: int) -> ir.Value:
+    """Where the lower one of two in the middle is of what is no NaN, which are sorted behind; the first of NaN alone."""
+    size = info_of(x).shape[axis]
+    if not at_least(size, 1, op.values.ranges):
+        raise RelaxError(f"expected the median of one number or more, got {size}")
+    order = emit(ops.ArgSort, x, axis=axis)
+    if not is_float(info_of(x).dtype):
+        count = full(size or 0, integer(), [1 if a == axis else d for a, d in enumerate(info_of(x).shape)])
+    else:
+        is_number = emit(ops.LogicalNot, emit(ops.IsNan, x))
+        count = emit(ops.Maximum, emit(ops.Sum, cast(is_number, integer()), axis=[axis], keepdims=True), full(1, integer()))
+    place = emit(ops.RightShift, emit(ops.Subtract, count, full(1, integer())), full(1, integer()))
+    return emit(ops.GatherElements, order, place, axis=axis)
+
+
+@handles("aten.mode")
+def _mode(op: TorchOp) -> list[ir.Value | None]:
+    """Of sorted elements the first end of a longest run of equal ones: the smallest of them, and the last place that has it."""
+    x = _row(op)
+    axis = op.axis(1, info_of(x).rank) if len(op.operands) > 1 else info_of(x).rank - 1
+    size = info_of(x).shape[axis]
+    longest = upper_bound(size, op.values.ranges)
+    if size is None or longest is None or not at_least(size, 1, op.values.ranges):
+        raise RelaxError(f"expected the mode of a dimension from 1 on that has an upper bound, got {size}")
+    order = emit(ops.ArgSort, x, axis=axis)
+    found = emit(ops.GatherElements, x, order, axis=axis)
+    here = expand(reshape(sequence(0, size), [size if a == axis else 1 for a in range(info_of(x).rank)]), info_of(x).shape)
+    start = emit(ops.Where, _begins(found, axis, size), here, full(0, integer()))
+    start, _ = extreme_in_rounds(start, axis, size, longest, True)
+    end = emit(ops.ArgMax, emit(ops.Subtract, here, start), axis=axis, keepdims=True)
+    return _kept(op, [emit(ops.GatherElements, v, end, axis=axis) for v in (found, order)], axis, 2)
+
+
+def _begins(x: ir.Value, axis: int, size: int | Expr) -> ir.Value:
+    """Where an element is another one than that before it."""
+    first = full(True, boolean(), [1 if a == axis else d for a, d in enumerate(info_of(x).shape)])
+    others = emit(ops.NotEqual, slice_axis(x, axis, 1, size), slice_axis(x, axis, 0, size - 1))
+    return concat([first, others], axis)
 
 
 @handles("aten.searchsorted.Tensor", "aten.bucketize.Tensor")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from ...dialect import ops
 from ...dialect.bindings import ir
-from ...dialect.op import EffectOp
-from ..emit import cast, emit, full
+from ..emit import cast, emit
 from ..torch_op import TorchOp, handles
+from .formulas import add, div, is_, mul, operand, polynomial, quotient, sub, value, where
 
 # Quotients of polynomials for erfc, highest power first. W. J. Cody, Rational Chebyshev approximations for the error function,
 # Mathematics of Computation 23 (1969), as in https://www.netlib.org/specfun/erf: up to 0.46875, up to 4, and beyond.
@@ -53,17 +52,15 @@ _INVERSE_NEAR = (
 )
 _INVERSE_FAR = ((1.641345311, 3.429567803, -1.624906493, -1.970840454), (1.637067800, 3.543889200, 1.0))
 
-_Number = ir.Value | float
-
 
 @handles("aten.erfc")
 def _erfc(op: TorchOp) -> ir.Value:
     """Within 0.51 units in the last place of f32 and narrower floats, 5 of f64 (measured against mpmath)."""
-    x = _operand(op)
+    x = operand(op)
     size = emit(ops.Abs, x)
-    tail = _tail(size, _bell(emit(ops.Clip, size, min=0.0, max=30.0)))
-    tail = _where(_is(ops.Less, x, 0.0), _sub(2.0, tail), tail)
-    return cast(_where(_is(ops.LessEqual, size, 0.46875), _sub(1.0, _erf_near(x)), tail), op.dtype)
+    tail = mul(bell_of(emit(ops.Clip, size, min=0.0, max=30.0)), scaled_tail(size))
+    tail = where(is_(ops.Less, x, 0.0), sub(2.0, tail), tail)
+    return cast(where(is_(ops.LessEqual, size, 0.46875), sub(1.0, erf_near(x)), tail), op.dtype)
 
 
 @handles("aten.erfinv")
@@ -74,51 +71,51 @@ def _erfinv(op: TorchOp) -> ir.Value:
     ``1 - |y|`` where that is less. Within 0.51 units in the last place of f32 and narrower floats, 4 of f64 (measured against
     mpmath).
     """
-    y = _operand(op)
+    y = operand(op)
     size = emit(ops.Abs, y)
-    left = _sub(1.0, emit(ops.Minimum, size, _value(1 - 2.0**-53)))
-    near = _mul(size, _quotient(_INVERSE_NEAR, emit(ops.Square, emit(ops.Minimum, size, _value(0.7)))))
-    far = _quotient(_INVERSE_FAR, emit(ops.Sqrt, _sub(math.log(2), emit(ops.Log, left))))
-    x = _where(_is(ops.LessEqual, size, 0.7), near, far)
+    left = sub(1.0, emit(ops.Minimum, size, value(1 - 2.0**-53)))
+    near = mul(size, quotient(_INVERSE_NEAR, emit(ops.Square, emit(ops.Minimum, size, value(0.7)))))
+    far = quotient(_INVERSE_FAR, emit(ops.Sqrt, sub(math.log(2), emit(ops.Log, left))))
+    x = where(is_(ops.LessEqual, size, 0.7), near, far)
     for _ in range(2):
         x = _nearer(x, size, left)
-    x = _where(_is(ops.Less, size, 1.0), x, _where(_is(ops.Equal, size, 1.0), math.inf, math.nan))
-    signed = _where(_is(ops.Less, y, 0.0), _sub(0.0, x), x)
-    return cast(_where(_is(ops.Equal, y, 0.0), y, signed), op.dtype)
+    x = where(is_(ops.Less, size, 1.0), x, where(is_(ops.Equal, size, 1.0), math.inf, math.nan))
+    signed = where(is_(ops.Less, y, 0.0), sub(0.0, x), x)
+    return cast(where(is_(ops.Equal, y, 0.0), y, signed), op.dtype)
 
 
 def _nearer(x: ir.Value, y: ir.Value, left: ir.Value) -> ir.Value:
     """Halley's step to where erf is ``y``, of which ``left`` is left to 1, from 0 on."""
-    bell = _bell(x)
-    near, tail = _sub(_erf_near(x), y), _sub(left, _tail(x, bell))
-    off = _mul(_where(_is(ops.LessEqual, x, 0.46875), near, tail), math.sqrt(math.pi) / 2)
-    step = _div(off, bell)
-    return _sub(x, _div(step, _add(1.0, _mul(x, step))))
+    bell = bell_of(x)
+    near, tail = sub(erf_near(x), y), sub(left, mul(bell, scaled_tail(x)))
+    off = mul(where(is_(ops.LessEqual, x, 0.46875), near, tail), math.sqrt(math.pi) / 2)
+    step = div(off, bell)
+    return sub(x, div(step, add(1.0, mul(x, step))))
 
 
-def _erf_near(x: ir.Value) -> ir.Value:
+def erf_near(x: ir.Value) -> ir.Value:
     """``erf(x)`` up to 0.46875."""
-    return _mul(x, _quotient(_NEAR, emit(ops.Square, x)))
+    return mul(x, quotient(_NEAR, emit(ops.Square, x)))
 
 
-def _tail(x: ir.Value, bell: ir.Value) -> ir.Value:
-    """``erfc(x)`` from 0.46875 on, where ``exp(-x * x)`` is ``bell``."""
-    middle = _quotient(_MIDDLE, emit(ops.Clip, x, min=0.0, max=4.0))
-    return _mul(bell, _where(_is(ops.LessEqual, x, 4.0), middle, _far_tail(x)))
+def scaled_tail(x: ir.Value) -> ir.Value:
+    """``erfc(x) * exp(x * x)`` from 0.46875 on."""
+    middle = quotient(_MIDDLE, emit(ops.Clip, x, min=0.0, max=4.0))
+    return where(is_(ops.LessEqual, x, 4.0), middle, _far_tail(x))
 
 
 def _far_tail(size: ir.Value) -> ir.Value:
-    """``erfc(x) * exp(x * x)`` from 4 on; there is no number left at 30."""
-    size = emit(ops.Clip, size, min=4.0, max=30.0)
-    small = emit(ops.Reciprocal, emit(ops.Square, size))
-    return _div(_sub(1 / math.sqrt(math.pi), _mul(small, _quotient(_FAR, small))), size)
+    """The same from 4 on; where its square is more than f64 holds, only the first term is there."""
+    small = emit(ops.Reciprocal, emit(ops.Square, emit(ops.Clip, size, min=4.0, max=1e100)))
+    rest = sub(1 / math.sqrt(math.pi), mul(small, quotient(_FAR, small)))
+    return div(rest, emit(ops.Maximum, size, value(4.0)))
 
 
-def _bell(x: ir.Value) -> ir.Value:
-    """``exp(-x * x)``, by sixteenths, whose squares are exact, and what is left."""
-    coarse = _mul(emit(ops.Trunc, _mul(x, 16.0)), 1 / 16)
-    rest = _mul(_sub(x, coarse), _add(x, coarse))
-    return _mul(emit(ops.Exp, _sub(0.0, emit(ops.Square, coarse))), emit(ops.Exp, _sub(0.0, rest)))
+def bell_of(x: ir.Value, sign: float = -1.0) -> ir.Value:
+    """``exp(-x * x)``, or ``exp(x * x)``, by sixteenths, whose squares are exact, and what is left."""
+    coarse = mul(emit(ops.Trunc, mul(x, 16.0)), 1 / 16)
+    rest = mul(sub(x, coarse), add(x, coarse))
+    return mul(emit(ops.Exp, mul(emit(ops.Square, coarse), sign)), emit(ops.Exp, mul(rest, sign)))
 
 
 @handles("aten.lgamma")
@@ -128,42 +125,42 @@ def _lgamma(op: TorchOp) -> ir.Value:
     Within 0.51 units in the last place of f32 and narrower floats, 6 of f64 above -1/2 (measured against mpmath); below,
     the error is that of the larger term, so that close to a root few digits of f64 are right.
     """
-    x = _operand(op)
+    x = operand(op)
     size = emit(ops.Abs, x)
     near = _near_zero(x)
-    above = _where(_is(ops.Less, size, 8.5), _up_to_eight(emit(ops.Clip, size, min=0.5, max=8.5)), _stirling(size))
-    turns = _sub(size, emit(ops.Round, size))
-    sine = emit(ops.Abs, emit(ops.Sin, _mul(turns, math.pi)))
-    below = _sub(_sub(math.log(math.pi), emit(ops.Log, _mul(size, sine))), above)
-    far = _where(_is(ops.Greater, x, 0.0), above, _where(_is(ops.Equal, turns, 0.0), math.inf, below))
-    far = _where(emit(ops.IsInf, x), math.inf, far)
-    return cast(_where(_is(ops.Less, size, 0.5), near, far), op.dtype)
+    above = where(is_(ops.Less, size, 8.5), _up_to_eight(emit(ops.Clip, size, min=0.5, max=8.5)), _stirling(size))
+    turns = sub(size, emit(ops.Round, size))
+    sine = emit(ops.Abs, emit(ops.Sin, mul(turns, math.pi)))
+    below = sub(sub(math.log(math.pi), emit(ops.Log, mul(size, sine))), above)
+    far = where(is_(ops.Greater, x, 0.0), above, where(is_(ops.Equal, turns, 0.0), math.inf, below))
+    far = where(emit(ops.IsInf, x), math.inf, far)
+    return cast(where(is_(ops.Less, size, 0.5), near, far), op.dtype)
 
 
 def _near_zero(x: ir.Value) -> ir.Value:
     """From -1/2 to 1/2: gamma(x) = gamma(2 + x) / ((1 + x) x)."""
     z = emit(ops.Clip, x, min=-0.5, max=0.5)
-    return _sub(_sub(_mul(z, _polynomial(_AROUND_TWO, z)), emit(ops.Log1p, z)), emit(ops.Log, emit(ops.Abs, z)))
+    return sub(sub(mul(z, polynomial(_AROUND_TWO, z)), emit(ops.Log1p, z)), emit(ops.Log, emit(ops.Abs, z)))
 
 
 def _up_to_eight(x: ir.Value) -> ir.Value:
     """From 1/2 to 8.5: gamma close to 2 times the factors between; close to 1, gamma(1 + z) = gamma(2 + z) / (1 + z)."""
-    steps = emit(ops.Clip, _sub(emit(ops.Round, x), 2.0), min=0.0, max=6.0)
-    is_low = _is(ops.Less, x, 1.5)
-    z = _where(is_low, _sub(x, 1.0), _sub(_sub(x, 2.0), steps))
-    factors = _where(_is(ops.GreaterEqual, steps, 1.0), _sub(x, 1.0), 1.0)
+    steps = emit(ops.Clip, sub(emit(ops.Round, x), 2.0), min=0.0, max=6.0)
+    is_low = is_(ops.Less, x, 1.5)
+    z = where(is_low, sub(x, 1.0), sub(sub(x, 2.0), steps))
+    factors = where(is_(ops.GreaterEqual, steps, 1.0), sub(x, 1.0), 1.0)
     for k in range(2, 7):
-        factors = _mul(factors, _where(_is(ops.GreaterEqual, steps, float(k)), _sub(x, float(k)), 1.0))
-    more = _where(is_low, _sub(0.0, emit(ops.Log1p, z)), emit(ops.Log, factors))
-    return _add(_mul(z, _polynomial(_AROUND_TWO, z)), more)
+        factors = mul(factors, where(is_(ops.GreaterEqual, steps, float(k)), sub(x, float(k)), 1.0))
+    more = where(is_low, sub(0.0, emit(ops.Log1p, z)), emit(ops.Log, factors))
+    return add(mul(z, polynomial(_AROUND_TWO, z)), more)
 
 
 def _stirling(x: ir.Value) -> ir.Value:
-    x = emit(ops.Maximum, x, _value(8.0))
+    x = emit(ops.Maximum, x, value(8.0))
     part = emit(ops.Reciprocal, x)
-    small = _mul(part, _polynomial(_STIRLING, emit(ops.Square, part)))
-    main = _mul(_sub(x, 0.5), _sub(emit(ops.Log, x), 1.0))
-    return _add(_add(main, 0.5 * math.log(2 * math.pi) - 0.5), small)
+    small = mul(part, polynomial(_STIRLING, emit(ops.Square, part)))
+    main = mul(sub(x, 0.5), sub(emit(ops.Log, x), 1.0))
+    return add(add(main, 0.5 * math.log(2 * math.pi) - 0.5), small)
 
 
 @handles("aten.digamma")
@@ -173,68 +170,24 @@ def _digamma(op: TorchOp) -> ir.Value:
     Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/Math.h, calc_digamma. Within 0.51 units in the last place
     of f32 and narrower floats; of f64, 4e-15 times the result or 1, if that is larger (measured against mpmath).
     """
-    x = _operand(op)
-    is_low = _is(ops.Less, x, 0.0)
-    up = _digamma_above_zero(_where(is_low, _sub(1.0, x), x))
-    turns = _sub(x, emit(ops.Round, x))
-    reflected = _sub(up, _div(math.pi, emit(ops.Tan, _mul(turns, math.pi))))
-    reflected = _where(_is(ops.Equal, turns, 0.0), math.nan, reflected)
-    at_zero = _sub(0.0, emit(ops.Reciprocal, x))
-    return cast(_where(_is(ops.Equal, x, 0.0), at_zero, _where(is_low, reflected, up)), op.dtype)
+    x = operand(op)
+    is_low = is_(ops.Less, x, 0.0)
+    up = _digamma_above_zero(where(is_low, sub(1.0, x), x))
+    turns = sub(x, emit(ops.Round, x))
+    reflected = sub(up, div(math.pi, emit(ops.Tan, mul(turns, math.pi))))
+    reflected = where(is_(ops.Equal, turns, 0.0), math.nan, reflected)
+    at_zero = sub(0.0, emit(ops.Reciprocal, x))
+    return cast(where(is_(ops.Equal, x, 0.0), at_zero, where(is_low, reflected, up)), op.dtype)
 
 
 def _digamma_above_zero(x: ir.Value) -> ir.Value:
-    is_small = _is(ops.Less, x, 10.0)
-    below = _where(is_small, x, 1.0)
-    sums = emit(ops.Reciprocal, _add(below, 9.0))
+    is_small = is_(ops.Less, x, 10.0)
+    below = where(is_small, x, 1.0)
+    sums = emit(ops.Reciprocal, add(below, 9.0))
     for k in range(8, -1, -1):  # smallest first
-        sums = _add(sums, emit(ops.Reciprocal, _add(below, float(k)) if k else below))
-    y = _where(is_small, _add(x, 10.0), x)
+        sums = add(sums, emit(ops.Reciprocal, add(below, float(k)) if k else below))
+    y = where(is_small, add(x, 10.0), x)
     part = emit(ops.Reciprocal, y)
     square = emit(ops.Square, part)
-    series = _add(_mul(square, _polynomial(_DIGAMMA, square)), _mul(part, 0.5))
-    return _sub(_sub(emit(ops.Log, y), series), _where(is_small, sums, 0.0))
-
-
-def _operand(op: TorchOp) -> ir.Value:
-    return cast(cast(op.tensor(0), op.dtype), ir.F64Type.get())
-
-
-def _value(x: _Number) -> ir.Value:
-    return x if isinstance(x, ir.Value) else full(x, ir.F64Type.get())
-
-
-def _add(x: _Number, y: _Number) -> ir.Value:
-    return emit(ops.Add, _value(x), _value(y))
-
-
-def _sub(x: _Number, y: _Number) -> ir.Value:
-    return emit(ops.Subtract, _value(x), _value(y))
-
-
-def _mul(x: _Number, y: _Number) -> ir.Value:
-    return emit(ops.Multiply, _value(x), _value(y))
-
-
-def _div(x: _Number, y: _Number) -> ir.Value:
-    return emit(ops.Divide, _value(x), _value(y))
-
-
-def _is(comparison: type[EffectOp], x: ir.Value, y: float) -> ir.Value:
-    return emit(comparison, x, _value(y))
-
-
-def _where(condition: ir.Value, x: _Number, y: _Number) -> ir.Value:
-    return emit(ops.Where, condition, _value(x), _value(y))
-
-
-def _polynomial(factors: Sequence[float], x: ir.Value) -> ir.Value:
-    """Horner's rule, highest power first."""
-    result = _value(factors[0])
-    for factor in factors[1:]:
-        result = _add(_mul(result, x), factor)
-    return result
-
-
-def _quotient(both: tuple[Sequence[float], Sequence[float]], x: ir.Value) -> ir.Value:
-    return _div(_polynomial(both[0], x), _polynomial(both[1], x))
+    series = add(mul(square, polynomial(_DIGAMMA, square)), mul(part, 0.5))
+    return sub(sub(emit(ops.Log, y), series), where(is_small, sums, 0.0))
