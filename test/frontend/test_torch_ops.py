@@ -18,7 +18,7 @@ from relaxir.frontend.torch_decomposing import decomposing  # noqa: E402
 from relaxir.frontend.torch_op import HANDLERS  # noqa: E402
 from relaxir.frontend.torch_to_relax import convert_modules  # noqa: E402
 from relaxir.frontend.torch_values import op_key  # noqa: E402
-from support import models, torch_window_cases  # noqa: E402, F401
+from support import models, torch_rare_cases, torch_window_cases  # noqa: E402, F401
 from support.torch_cases import CASES, Wrapped  # noqa: E402
 
 

@@ -48,7 +48,7 @@ _I1_FAR = (
 )  # fmt: skip
 
 
-@handles("aten.i0", "aten.special_i0e")
+@handles("aten.i0", "aten.special_i0", "aten.special_i0e")
 def _i0(op: TorchOp) -> ir.Value:
     """Within 0.51 units in the last place of f32 and narrower floats, 6 of f64 (measured against mpmath, as below)."""
     x = emit(ops.Abs, operand(op))

@@ -319,7 +319,7 @@ def _leaky_relu(op: TorchOp) -> ir.Value:
     return emit(ops.LeakyRelu, op.tensor(0), alpha=op.number(1, 0.01))
 
 
-@handles("aten.rrelu_with_noise", "aten.rrelu_with_noise_functional", "aten.rrelu")
+@handles("aten.rrelu_with_noise_functional", "aten.rrelu")
 def _rrelu(op: TorchOp) -> list[ir.Value | None]:
     """The mean of both slopes; random ones are those of training. The noise, where there is one, is as it comes."""
     low = 1 if op.key == "aten.rrelu" else 2
