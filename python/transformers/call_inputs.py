@@ -51,17 +51,17 @@ def mask_of(given: Any, name: str, rows: int, count: int) -> torch.Tensor:
     """
     if not isinstance(given, torch.Tensor) or given.ndim != 2 or len(given) != rows or given.shape[1] < count:
         raise RelaxError(f"expected {name} of zeros and ones [{rows}, {count}], for each token so far, got {_text(given)}")
-    return whole_mask(given, name)[:, :count].bool()
+    return whole_mask(given[:, :count], name)
 
 
 def whole_mask(given: torch.Tensor, name: str) -> torch.Tensor:
-    """The zeros and ones of a mask as integers.
+    """A mask of zeros and ones as truth values.
 
     Raises:
         RelaxError: there are others, as in a mask that is added.
     """
-    found = given.long()
-    if not bool(((found == given) & (found >= 0) & (found <= 1)).all()):
+    found = given.bool()
+    if given.dtype is not torch.bool and not torch.equal(found.to(given.dtype), given):
         raise RelaxError(f"expected {name} of zeros, for padding, and ones, got other numbers")
     return found
 

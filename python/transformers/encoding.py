@@ -95,7 +95,7 @@ class CompiledEncoder(CompiledModel):
 def _as_exported(name: str, given: torch.Tensor) -> torch.Tensor:
     """Tokens, kinds and masks of any integers or booleans, masks of floats, too, as the integers that were exported."""
     if name.endswith("mask") and given.is_floating_point():
-        return whole_mask(given, name)
+        return whole_mask(given, name).long()
     return given if given.is_floating_point() or given.is_complex() else numbers_of(given, name)
 
 

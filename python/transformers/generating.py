@@ -230,12 +230,13 @@ class CompiledForCausalLM(CompiledGenerator):
         self, tokens: torch.Tensor, positions: torch.Tensor, places: torch.Tensor, cache: ExecutableCache, state: State
     ) -> torch.Tensor:
         """Of the tokens at these places, in their order; so many tokens at once as an executable takes."""
-        wanted, order = torch.unique(places, return_inverse=True)
+        is_sorted = len(places) < 2 or bool((places[1:] > places[:-1]).all())
+        wanted, order = (places, None) if is_sorted else torch.unique(places, return_inverse=True)
         executable, found = self.executable(len(tokens)), list[torch.Tensor]()
         for begin in range(0, tokens.shape[1], self._at_once):
             part = slice(begin, begin + self._at_once)
             size = tokens[:, part].shape[1]
-            here = wanted[(wanted >= begin) & (wanted < begin + size)] - begin
+            here = wanted if size == tokens.shape[1] else wanted[(wanted >= begin) & (wanted < begin + size)] - begin
             logits = executable(
                 tokens[:, part],
                 cache.mask,
@@ -248,7 +249,7 @@ class CompiledForCausalLM(CompiledGenerator):
             cache.used += size
             found += [logits] if len(here) else []
         logits = found[0] if len(found) == 1 else torch.cat(found, 1)
-        return logits if torch.equal(places, wanted) else logits[:, order]
+        return logits if order is None else logits[:, order]
 
     def forward(
         self,
