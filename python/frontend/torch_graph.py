@@ -132,7 +132,7 @@ def _all_decompositions(composite: tuple[str, ...], others: tuple[Any, ...]) -> 
 
 def _assert_with_message(holds: torch.Tensor) -> None:
     """The overload that torch takes for no dead code."""
-    _ASSERT(holds, "assertion")
+    _ASSERT(holds, "expected what the model asserts")
 
 
 def _assert_factored(info: torch.Tensor, api_name: str, *, is_matrix: bool) -> None:

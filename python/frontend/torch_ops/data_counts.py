@@ -122,7 +122,7 @@ def _bincount(op: TorchOp) -> ir.Value:
     each = full(1, op.dtype, info_of(x).shape) if weights is None else cast(weights, op.dtype)
     counted = emit(ops.ScatterElements, full(0, op.dtype, (most,)), x, each, axis=0, reduction="add")
     above = emit(ops.Concat, emit(ops.Add, x, full(1, integer())), full(least, integer(), (1,)), axis=0)
-    check(emit(ops.GreaterEqual, emit(ops.Min, above, axis=[0]), full(min(least, 1), integer())))
+    check(emit(ops.GreaterEqual, emit(ops.Min, above, axis=[0]), full(min(least, 1), integer())), "expected numbers from 0 on")
     return _first(counted, emit(ops.Max, above, axis=[0]))
 
 
@@ -135,9 +135,10 @@ def _repeat_interleave(op: TorchOp) -> ir.Value:
     size = op.number(1)
     most = _most(op, "places that repeat", "places") if size is None else size
     nothing = full(0, integer())
-    check(emit(ops.Equal, emit(ops.Sum, cast(emit(ops.Less, repeats, nothing), integer()), axis=[0]), nothing))
+    negative = emit(ops.Sum, cast(emit(ops.Less, repeats, nothing), integer()), axis=[0])
+    check(emit(ops.Equal, negative, nothing), "expected repeats from 0 on")
     if size is not None:
-        check(emit(ops.Equal, total, full(size, integer())))
+        check(emit(ops.Equal, total, full(size, integer())), "expected as many places as output_size says")
     ends, ones = emit(ops.CumSum, repeats, axis=0), full(1, integer(), (count,))
     over = emit(ops.ScatterElements, full(0, integer(), (most + 1,)), ends, ones, axis=0, reduction="add")
     place = cast(slice_axis(emit(ops.CumSum, over, axis=0), 0, 0, most), op.dtype)

@@ -384,7 +384,7 @@ def _same(op: TorchOp) -> ir.Value:
 def _asserted_number(op: TorchOp) -> list[ir.Value | None]:
     """What torch has assumed of elements is checked; of sizes it has assumed it, too, and ranges are checked beside."""
     if op.is_from_data(0):
-        check(cast(op.values.element(op.operands[0]), boolean()))
+        check(cast(op.values.element(op.operands[0]), boolean()), _message(op))
     return []
 
 
@@ -397,14 +397,26 @@ def _nothing(op: TorchOp) -> list[ir.Value | None]:
 
 @handles("aten._assert_async", "aten._assert_async.msg")
 def _asserted(op: TorchOp) -> list[ir.Value | None]:
-    check(cast(op.tensor(0), boolean()))
+    check(cast(op.tensor(0), boolean()), _message(op))
     return []
 
 
-def check(condition: ir.Value) -> None:
-    """Reads the place 0 of one element where it holds; else the place 1, which is refused when the function runs."""
-    fails = cast(emit(ops.LogicalNot, condition), integer())
-    emit_check(emit(ops.Take, full(0, integer(), (1,)), reshape(fails, (1,)), axis=0))
+def check(condition: ir.Value, wanted: str) -> None:
+    """Reads the place 0 of one element where it holds; else the place 1, which is refused when the function runs.
+
+    Args:
+        condition: one boolean.
+        wanted: what does not hold then, for the message.
+    """
+    with ir.Location.name(f"{wanted} ", ir.Location.current):
+        fails = cast(emit(ops.LogicalNot, condition), integer())
+        emit_check(emit(ops.Take, full(0, integer(), (1,)), reshape(fails, (1,)), axis=0))
+
+
+def _message(op: TorchOp) -> str:
+    """What an assertion says, without what torch says around it."""
+    text = op.number(1) if len(op.operands) > 1 else None
+    return text if isinstance(text, str) and text else "expected what the model asserts"
 
 
 @handles("aten.dropout")

@@ -210,7 +210,7 @@ def _bounds(op: TorchOp, flat: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
 
 def _bounds_of(flat: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
     low, high, one = emit(ops.Min, flat, axis=[0]), emit(ops.Max, flat, axis=[0]), full(1, info_of(flat).dtype)
-    check(emit(ops.LogicalAnd, emit(ops.IsFinite, low), emit(ops.IsFinite, high)))
+    check(emit(ops.LogicalAnd, emit(ops.IsFinite, low), emit(ops.IsFinite, high)), "expected finite numbers")
     alike = emit(ops.Equal, low, high)
     low = emit(ops.Where, alike, emit(ops.Subtract, low, one), low)
     high = emit(ops.Where, alike, emit(ops.Add, high, one), high)

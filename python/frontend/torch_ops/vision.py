@@ -116,7 +116,10 @@ def _weights(begin: ir.Value, end: ir.Value, size: int | Expr, pooled: int, how:
         most, needed = samples, number(float(samples))
     else:
         most, needed = size, emit(ops.Ceil, part)
-        check(emit(ops.LessEqual, emit(ops.Max, needed, axis=[0]), full(size, f32)))
+        check(
+            emit(ops.LessEqual, emit(ops.Max, needed, axis=[0]), full(size, f32)),
+            "expected regions as large as the image at most",
+        )
     taken = cast(sequence(0, most, 1, integer()), f32)
     step = _at(emit(ops.Divide, part, needed), 3)
     place = emit(ops.Multiply, emit(ops.Add, taken, number(0.5)), step)  # [k, 1, samples]
