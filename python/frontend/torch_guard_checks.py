@@ -9,7 +9,7 @@ from typing import Any
 from ..dialect import ops
 from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
-from ..dialect.symbolic import Expr
+from ..dialect.symbolic import Expr, symbol
 from .emit import info_of, integer
 
 __all__ = ["emit_guards"]
@@ -87,6 +87,9 @@ class _Scalars:
         if name == "size":
             place, axis = (a.value for a in args if isinstance(a, ast.Constant))
             return info_of(self._arguments[int(place)]).shape[int(axis)]  # type: ignore[return-value]
+        if name == "symbol":
+            (known,) = (a.value for a in args if isinstance(a, ast.Constant))
+            return symbol(str(known))
         values = [self.of(a) for a in args]
         if name in ("max", "min", "Max", "Min"):
             return self._extreme(ast.Gt() if name in ("max", "Max") else ast.Lt(), values)

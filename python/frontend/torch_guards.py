@@ -34,6 +34,9 @@ KEPT = "relaxir.guards"
 #: What a call does not depend on: arguments are made contiguous.
 _OF_MEMORY = ("stride(", "storage_offset(")
 
+#: How torch calls symbols.
+_SYMBOL = re.compile(r"\b[suz]\d+\b")
+
 #: Functions of torch that look at how tensors lie in memory, or at sizes that are compared here when the model runs.
 _OF_LAYOUT = {
     "_compute_slice_index", "_reshape_view_helper", "_reshape_view_helper_core_alg", "check_contiguous_sizes_strides",
@@ -45,13 +48,16 @@ _OF_TRACING = {("module.py", "_call_impl"), ("functional_tensor.py", "__new__")}
 _SQUEEZES = (torch.ops.aten.squeeze.default, torch.ops.aten.squeeze.dim, torch.ops.aten.squeeze.dims)
 
 
-def guards_of(exported: ExportedProgram, prepared: ExportedProgram, placeholders: Sequence[str]) -> list[tuple[str, str]]:
-    """What a program assumes, as text for people, and as an expression of ``size(argument, axis)``.
+def guards_of(
+    exported: ExportedProgram, prepared: ExportedProgram, placeholders: Sequence[str], names: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """What a program assumes, as text for people, and as an expression of ``size(argument, axis)`` and ``symbol(name)``.
 
     Args:
         exported: as it was exported.
         prepared: the same, perhaps decomposed, which may assume more.
         placeholders: the names of the arguments' placeholders, in their order.
+        names: the names of symbols, where they have others than torch gives them.
 
     Raises:
         RelaxError: an assumption is of something else than sizes of inputs.
@@ -59,9 +65,11 @@ def guards_of(exported: ExportedProgram, prepared: ExportedProgram, placeholders
     codes = list(dict.fromkeys(_codes(exported, prepared)))
     if not codes:
         return []
-    places = _Places(_paths(prepared), _symbols(prepared), placeholders)
+    places = _Places(_paths(prepared), _symbols(prepared), placeholders, names)
     found: dict[str, str] = {}
     for code in codes:
+        if places.is_of_data(code):
+            continue  # the graph asserts it itself
         tree = places.visit(ast.parse(code, mode="eval"))
         found[ast.unparse(_Shown(placeholders).visit(ast.parse(ast.unparse(tree), mode="eval")))] = ast.unparse(tree)
     return list(found.items())
@@ -110,14 +118,19 @@ def _shape_env(program: ExportedProgram) -> Any:
     return next((env for mode in modes if (env := getattr(mode, "shape_env", None)) is not None), None)
 
 
-def _symbols(program: ExportedProgram) -> dict[str, tuple[str, int]]:
-    """Of each symbol a placeholder and an axis of it."""
-    found: dict[str, tuple[str, int]] = {}
+def _symbols(program: ExportedProgram) -> dict[str, tuple[str, int] | None]:
+    """Of each symbol a placeholder and an axis of that size; None where no input has just that size."""
+    found: dict[str, tuple[str, int] | None] = {}
     for node in program.graph.nodes:
         value = node.meta.get("val")
-        if node.op == "placeholder" and isinstance(value, torch.Tensor):
-            for axis, size in enumerate(value.shape):
-                found.setdefault(str(size), (node.name, axis))
+        if node.op != "placeholder" or not isinstance(value, torch.Tensor):
+            continue
+        for axis, size in enumerate(value.shape):
+            expr = size.node.expr if isinstance(size, torch.SymInt) else None
+            if isinstance(expr, sympy.Symbol):
+                found[expr.name] = found.get(expr.name) or (node.name, axis)
+            for inner in expr.free_symbols if isinstance(expr, sympy.Basic) else ():
+                found.setdefault(str(inner), None)
     return found
 
 
@@ -145,11 +158,21 @@ def _starts(name: str) -> list[str]:
 
 
 class _Places(ast.NodeTransformer):
-    """Writes ``L['x'].size()[1]``, and a symbol of that size, as ``size(0, 1)``."""
+    """Writes ``L['x'].size()[1]``, and a symbol of that size, as ``size(0, 1)``, other symbols as ``symbol('s0')``."""
 
-    def __init__(self, paths: Mapping[str, str], symbols: Mapping[str, tuple[str, int]], placeholders: Sequence[str]):
-        self._paths, self._symbols = paths, symbols
+    def __init__(
+        self,
+        paths: Mapping[str, str],
+        symbols: Mapping[str, tuple[str, int] | None],
+        placeholders: Sequence[str],
+        names: Mapping[str, str],
+    ):
+        self._paths, self._symbols, self._names = paths, symbols, names
         self._places = {node: i for i, node in enumerate(placeholders)}
+
+    def is_of_data(self, code: str) -> bool:
+        """Whether a symbol is no size of an input."""
+        return any(name not in self._symbols for name in _SYMBOL.findall(code))
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         called = node.value.func if isinstance(node.value, ast.Call) else None
@@ -159,8 +182,12 @@ class _Places(ast.NodeTransformer):
         return self._size(node, self._paths.get(ast.unparse(called.value), ""), axis)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        found = self._symbols.get(node.id)
-        return self._size(node, *found) if found else node
+        if node.id not in self._symbols:
+            return node
+        found = self._symbols[node.id]
+        if found is None:
+            return ast.Call(ast.Name("symbol"), [ast.Constant(self._names.get(node.id, node.id))], [])
+        return self._size(node, *found)
 
     def _size(self, node: ast.AST, placeholder: str, axis: int) -> ast.AST:
         if placeholder not in self._places:
@@ -173,13 +200,15 @@ def _unknown(node: ast.AST) -> RelaxError:
 
 
 class _Shown(ast.NodeTransformer):
-    """Writes ``size(0, 1)`` as ``x.shape[1]``."""
+    """Writes ``size(0, 1)`` as ``x.shape[1]``, and ``symbol('n')`` as ``n``."""
 
     def __init__(self, placeholders: Sequence[str]):
         self._placeholders = placeholders
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "symbol":
+            return ast.Name(ast.literal_eval(node.args[0]))
         if not isinstance(node.func, ast.Name) or node.func.id != "size":
             return node
         place: int = ast.literal_eval(node.args[0])

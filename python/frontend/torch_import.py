@@ -105,7 +105,7 @@ def _imported(
         program = torch_program.read_program(prepared, stored, entry)
         _check_stored(program, stored.tensors)
         graph = torch_graph.import_graph(prepared, program, names, context, entry)
-        note_guards(graph, guards_of(exported, prepared, [a.node for a in program.arguments]))
+        note_guards(graph, guards_of(exported, prepared, [a.node for a in program.arguments], names))
         try:
             return graph, convert_modules([graph])
         except UnsupportedError as error:

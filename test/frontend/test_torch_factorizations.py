@@ -207,9 +207,7 @@ def test_matrices_without_factors_are_errors_when_they_come(function):
     exe = compiled(function, torch.eye(3)[None])
     assert torch.allclose(torch.as_tensor(exe(torch.eye(3)[None] * 4)), function(torch.eye(3)[None] * 4))
     for wrong in (torch.zeros(1, 3, 3), torch.diag(torch.tensor([1.0, 1.0, 0.0]))[None]):
-        with pytest.raises(
-            rx.RelaxError, match=r"linalg\.[a-z]*: expected matrices that have an inverse, or"
-        ):
+        with pytest.raises(rx.RelaxError, match=r"linalg\.[a-z]*: expected matrices that have an inverse, or"):
             exe(wrong)
 
 

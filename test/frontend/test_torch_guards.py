@@ -107,6 +107,21 @@ def test_saved_programs_assume_the_same(tmp_path):
         assert (outcome(exe, torch.zeros(2, 3), torch.zeros(4)) is not None) == takes_two
 
 
+def test_symbols_that_are_no_size_of_an_input():
+    """Of a dimension ``2 * h`` guards may be of ``h``."""
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            a, _ = x.chunk(2, 1)
+            return a + 1 if a.shape[1] != x.shape[0] else a
+
+    program = torch.export.export(Model(), (torch.randn(4, 6),), dynamic_shapes=({0: Dim("b"), 1: 2 * Dim("h")},))
+    exe = rx.compile(rx.from_torch(program))
+    assert float(exe(torch.zeros(3, 8))[0, 0]) == 1
+    with pytest.raises(rx.RelaxError, match=r"(h != x.shape\[0\]|x.shape\[0\] != h) \("):
+        exe(torch.zeros(4, 8))
+
+
 @pytest.mark.parametrize("strict", [False, True])
 def test_names_of_inputs_in_messages(strict, tmp_path):
     """Of several arguments, dictionaries and lists, also of a program from a file."""
