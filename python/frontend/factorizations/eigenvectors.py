@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dialect import ops
 from ...dialect.bindings import ir
-from ..emit import emit, expand, full, info_of, squeeze, unsqueeze
+from ..emit import cast, emit, expand, full, info_of, size_value, squeeze, unsqueeze
 from .jacobi import Rotation, any_of, partners, sweeps
 from .matrices import diagonal, epsilon, eye, in_order, on_diagonal, times, transposed, triangle, where
 
@@ -21,7 +21,9 @@ def eigenvectors(a: ir.Value, upper: bool = False) -> tuple[ir.Value, ir.Value]:
     a = emit(ops.Add, triangle(a, upper), transposed(triangle(a, upper, strict=True)))
     beside_diagonal = emit(ops.LogicalNot, on_diagonal(a))
     axes = [rank - 2, rank - 1]
-    limit = times(emit(ops.Sum, emit(ops.Square, a), axis=axes), full(epsilon(dtype) ** 2, dtype))
+    # Rounding leaves each element beside the diagonal about an epsilon of the largest eigenvalue.
+    limit = times(emit(ops.Sum, emit(ops.Square, a), axis=axes), full(4 * epsilon(dtype) ** 2, dtype))
+    limit = times(limit, cast(size_value(size), dtype))
 
     def is_open(state: list[ir.Value]) -> ir.Value:
         rest = emit(ops.Sum, emit(ops.Square, where(beside_diagonal, state[0], 0)), axis=axes)
