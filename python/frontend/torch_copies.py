@@ -8,11 +8,10 @@ torch's decompositions take such a tensor for what was copied, and forget that i
 
 from __future__ import annotations
 
-import copy
-
 import torch
 from torch.export import ExportedProgram
 
+from .torch_functional import copied_module
 from .torch_warnings import without_warnings
 
 __all__ = ["exact_copies"]
@@ -24,11 +23,7 @@ def exact_copies(program: ExportedProgram) -> ExportedProgram:
     """A copy of a program in which nothing is converted by a copy; itself where that is so."""
     if not any(map(_converts, program.graph.nodes)):
         return program
-    with without_warnings():
-        module = copy.copy(program.graph_module)
-        module.graph = copy.deepcopy(program.graph)
-    for node, original in zip(module.graph.nodes, program.graph.nodes, strict=True):
-        node.name = original.name  # a copy calls an input 'input' otherwise, which the signature does not
+    module = copied_module(program)
     for node in [n for n in module.graph.nodes if _converts(n)]:
         _write_out(node)
     module.recompile()

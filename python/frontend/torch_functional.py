@@ -29,7 +29,7 @@ from torch.export.graph_signature import ExportGraphSignature, InputKind, Output
 from .torch_views import base_and_views, copied_views, gives_memory, is_view, views_of, whole
 from .torch_warnings import without_warnings
 
-__all__ = ["functional"]
+__all__ = ["copied_module", "functional"]
 
 _aten = torch.ops.aten
 
@@ -50,15 +50,22 @@ _CONVERSIONS = (_aten.to.device, _aten.to.dtype, _aten.to.dtype_layout, _aten.to
 _LOOKS = {_aten._assert_tensor_metadata.default, _aten.sym_size.int}
 
 
-def functional(program: ExportedProgram) -> ExportedProgram | None:
-    """A copy of a program in which nothing writes into memory; None where that is more than to replace operators one by one."""
-    if not any(map(_is_write, program.graph.nodes)):
-        return None
+def copied_module(program: ExportedProgram) -> torch.fx.GraphModule:
+    """A program's module with a graph of its own."""
     with without_warnings():
         module = copy.copy(program.graph_module)
         module.graph = copy.deepcopy(program.graph)
     for node, original in zip(module.graph.nodes, program.graph.nodes, strict=True):
         node.name = original.name  # a copy calls an input 'input' otherwise, which the signature does not
+    return module
+
+
+def functional(program: ExportedProgram) -> ExportedProgram | None:
+    """A copy of a program in which nothing writes into memory; None where that is more than to replace operators one by one."""
+    if not any(map(_is_write, program.graph.nodes)):
+        return None
+    module = copied_module(program)
+    for node in module.graph.nodes:
         if node.target is _aten.lift_fresh_copy.default:  # of what torch.tensor makes, and detaches
             node.target = _aten.clone.default
     for node in [n for n in module.graph.nodes if _is_itself(n)]:
