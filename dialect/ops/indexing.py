@@ -19,17 +19,21 @@ __all__ = [
 #: What an update does to the element that is there.
 _REDUCTIONS = ("update", "add", "mul", "min", "max")
 
+#: Whether an index of -1 is the last place, as in NumPy and ONNX, or outside, as in most operators of torch.
+_WRAP = {"wrap_negative_indices": attributes.boolean(default=True)}
+
 
 class Take(Op, name="take"):
     """``x`` with the dimension ``axis`` replaced by the indices' dimensions; with axis 0 an embedding lookup.
 
-    A negative index counts from the end; one that is outside of the dimension is refused when the op runs.
+    A negative index counts from the end, or is refused as well with ``wrap_negative_indices`` false; one that is outside of the
+    dimension is refused when the op runs.
     """
 
     x: Operand[Tensor]
     indices: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"axis": attributes.integer(default=0)}
+    attrs = {"axis": attributes.integer(default=0), **_WRAP}
     cost = op_costs.GATHERS
     may_fail = True
     narrow = Narrow.FOLLOWS
@@ -47,13 +51,13 @@ class PackedTake(Op, name="packed_take"):
     """Rows of a matrix ``[n, k]`` that :class:`PackWeight` packed transposed: ``[..., k]`` of indices ``[...]``.
 
     What :class:`Take` gives of the matrix itself: an embedding that is also the weight of a product need not be there twice.
-    Indices are as in :class:`Take`, in ``[-n, n)``.
+    Indices are as in :class:`Take`.
     """
 
     weight: Operand[Tensor]
     indices: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"layout": attributes.packed_layout(), "n": attributes.integer()}
+    attrs = {"layout": attributes.packed_layout(), "n": attributes.integer(), **_WRAP}
     cost = op_costs.GATHERS
     may_fail = True
     packed = "weight"
@@ -75,7 +79,7 @@ class GatherElements(Op, name="gather_elements"):
     x: Operand[Tensor]
     indices: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"axis": attributes.integer(default=0)}
+    attrs = {"axis": attributes.integer(default=0), **_WRAP}
     cost = op_costs.GATHERS
     may_fail = True
     narrow = Narrow.FOLLOWS
@@ -103,7 +107,7 @@ class GatherND(Op, name="gather_nd"):
     x: Operand[Tensor]
     indices: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"batch_dims": attributes.integer(default=0)}
+    attrs = {"batch_dims": attributes.integer(default=0), **_WRAP}
     cost = op_costs.GATHERS
     may_fail = True
     narrow = Narrow.FOLLOWS
@@ -136,7 +140,7 @@ class IndexCopy(Op, name="index_copy"):
     indices: Operand[Tensor]
     values: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"axis": attributes.integer(default=0)}
+    attrs = {"axis": attributes.integer(default=0), **_WRAP}
     cost = op_costs.MOVES
     may_fail = True
 
@@ -168,7 +172,11 @@ class ScatterElements(Op, name="scatter_elements"):
     indices: Operand[Tensor]
     updates: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"axis": attributes.integer(default=0), "reduction": attributes.enum(_REDUCTIONS, default="update")}
+    attrs = {
+        "axis": attributes.integer(default=0),
+        "reduction": attributes.enum(_REDUCTIONS, default="update"),
+        **_WRAP,
+    }
     cost = op_costs.MOVES
     may_fail = True
 

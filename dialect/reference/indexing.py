@@ -14,42 +14,43 @@ __all__: list[str] = []
 _REDUCTIONS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-def _positions(indices: Array, size: int) -> Array:
+def _positions(indices: Array, size: int, wraps: bool) -> Array:
     """Indices counted from the start. Raises RelaxError naming one that is outside of the dimension."""
     unsigned = indices.dtype == np.uint64  # the one dtype whose numbers another one does not hold
     values = indices if unsigned else indices.astype(np.int64)
-    outside = values[values >= size if unsigned else (values < -size) | (values >= size)]
+    first = -size if wraps else 0
+    outside = values[values >= size if unsigned else (values < first) | (values >= size)]
     if outside.size:
-        raise RelaxError(f"expected indices in [{-size}, {size}), got {outside[0]}")
+        raise RelaxError(f"expected indices in [{first}, {size}), got {outside[0]}")
     values = values.astype(np.int64)
     return np.where(values < 0, values + size, values)
 
 
 @reference
-def take(x: Array, indices: Array, *, axis: int) -> Array:
-    return fresh(np.take(x, _positions(indices, x.shape[axis]), axis=axis))
+def take(x: Array, indices: Array, *, axis: int, wrap_negative_indices: bool = True) -> Array:
+    return fresh(np.take(x, _positions(indices, x.shape[axis], wrap_negative_indices), axis=axis))
 
 
 @reference
-def packed_take(weight: Array, indices: Array, *, layout: PackedLayout, n: int) -> Array:
-    positions = _positions(indices, n)
+def packed_take(weight: Array, indices: Array, *, layout: PackedLayout, n: int, wrap_negative_indices: bool = True) -> Array:
+    positions = _positions(indices, n, wrap_negative_indices)
     return fresh(weight[positions // layout.tile, :, positions % layout.tile])
 
 
 @reference
-def gather_elements(x: Array, indices: Array, *, axis: int) -> Array:
+def gather_elements(x: Array, indices: Array, *, axis: int, wrap_negative_indices: bool = True) -> Array:
     grid = list(np.ogrid[tuple(slice(d) for d in indices.shape)])
-    grid[axis] = _positions(indices, x.shape[axis])
+    grid[axis] = _positions(indices, x.shape[axis], wrap_negative_indices)
     return fresh(x[tuple(grid)])
 
 
 @reference
-def gather_nd(x: Array, indices: Array, *, batch_dims: int) -> Array:
+def gather_nd(x: Array, indices: Array, *, batch_dims: int, wrap_negative_indices: bool = True) -> Array:
     depth = indices.shape[-1]
     batch = np.ogrid[tuple(slice(d) for d in indices.shape[:batch_dims])]
     inner = indices.ndim - 1 - batch_dims
     leading = [b.reshape(b.shape + (1,) * inner) for b in batch]
-    coordinates = [_positions(indices[..., i], x.shape[batch_dims + i]) for i in range(depth)]
+    coordinates = [_positions(indices[..., i], x.shape[batch_dims + i], wrap_negative_indices) for i in range(depth)]
     if depth:
         return fresh(x[(*leading, *coordinates)])
     # Without coordinates every index of the inner dimensions reads the whole rest of x.
@@ -59,18 +60,21 @@ def gather_nd(x: Array, indices: Array, *, batch_dims: int) -> Array:
 
 
 @reference
-def index_copy(x: Array, indices: Array, values: Array, *, axis: int) -> Array:
+def index_copy(x: Array, indices: Array, values: Array, *, axis: int, wrap_negative_indices: bool = True) -> Array:
     result = fresh(x)
     rows = np.moveaxis(result, axis, 0)
-    for position, value in zip(_positions(indices, x.shape[axis]), np.moveaxis(values, axis, 0), strict=True):
+    positions = _positions(indices, x.shape[axis], wrap_negative_indices)
+    for position, value in zip(positions, np.moveaxis(values, axis, 0), strict=True):
         rows[position] = value
     return result
 
 
 @reference
-def scatter_elements(x: Array, indices: Array, updates: Array, *, axis: int, reduction: str) -> Array:
+def scatter_elements(
+    x: Array, indices: Array, updates: Array, *, axis: int, reduction: str, wrap_negative_indices: bool = True
+) -> Array:
     result = fresh(x)
-    positions = np.broadcast_to(_positions(indices, x.shape[axis]), updates.shape)
+    positions = np.broadcast_to(_positions(indices, x.shape[axis], wrap_negative_indices), updates.shape)
     for at in np.ndindex(*updates.shape):
         to = list(at)
         to[axis] = positions[at]

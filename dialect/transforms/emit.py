@@ -1,12 +1,15 @@
-"""Small ops on weights that passes emit at the insertion point."""
+"""Small ops on weights that passes emit at the insertion point, and attributes of ops that take another's place."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..bindings import ir
+from ..op import attrs_of
 from ..ops import AsType, ExpandDims
 from ..struct_info import TensorInfo
 
-__all__ = ["cast", "compute_dtype", "insert_axes", "single_use"]
+__all__ = ["cast", "compute_dtype", "given_attr", "insert_axes", "single_use"]
 
 
 def compute_dtype(*dtypes: ir.Type) -> ir.Type:
@@ -29,3 +32,8 @@ def single_use(value: ir.Value) -> ir.OpView | None:
     """The only op that reads a value, and reads it once; None when there are more or none."""
     uses = list(value.uses)
     return uses[0].owner if len(uses) == 1 else None
+
+
+def given_attr(op: ir.Operation | ir.OpView, name: str) -> Any:
+    """The value of a declared attribute; None where it is left out, which ``create`` then leaves out as well."""
+    return attrs_of(op)[name] if name in op.attributes else None

@@ -35,7 +35,7 @@ def _lower_take(b: LinalgBuilder, source: Source) -> ir.Value:
     size, sizes = b.size(x, axis), b.sizes(x)
     after = axis + indices.rank
     _check_range(b, source, size)
-    bound = _Bound(b, size)
+    bound = _Bound(b, size, source.attrs["wrap_negative_indices"])
 
     def element(loops: list[Scalar], position: ir.Value) -> ir.Value:
         return read(x.value, [*loops[:axis], bound.position(load(position, indices.dtype)), *loops[after:]])
@@ -49,7 +49,7 @@ def _lower_packed_take(b: LinalgBuilder, source: Source) -> ir.Value:
     weight, indices = source.operands
     n, tile, k = source.attrs["n"], source.attrs["layout"].tile, b.size(weight, 1)
     _check_range(b, source, n)
-    bound = _Bound(b, n)
+    bound = _Bound(b, n, source.attrs["wrap_negative_indices"])
 
     def element(loops: list[Scalar], position: ir.Value) -> ir.Value:
         row = bound.position(load(position, indices.dtype))
@@ -65,7 +65,7 @@ def _lower_gather_elements(b: LinalgBuilder, source: Source) -> ir.Value:
     axis = normalize_axis(source.attrs["axis"], x.rank)
     size = b.size(x, axis)
     _check_range(b, source, size)
-    bound = _Bound(b, size)
+    bound = _Bound(b, size, source.attrs["wrap_negative_indices"])
 
     def element(loops: list[Scalar], position: ir.Value) -> ir.Value:
         chosen = bound.position(load(position, indices.dtype))
@@ -80,7 +80,7 @@ def _lower_gather_nd(b: LinalgBuilder, source: Source) -> ir.Value:
     batch, outer = source.attrs["batch_dims"], indices.rank - 1
     depth = value_type(indices.value).shape[-1]
     sizes = b.sizes(x)
-    bounds = [_Bound(b, sizes[batch + i]) for i in range(depth)]
+    bounds = [_Bound(b, sizes[batch + i], source.attrs["wrap_negative_indices"]) for i in range(depth)]
     for axis, bound in enumerate(bounds):
         _check_range(b, source, bound.size, axis)
 
@@ -98,13 +98,14 @@ def _lower_index_copy(b: LinalgBuilder, source: Source) -> ir.Value:
     """One kernel that writes the values into ``x`` itself; bufferization copies ``x`` first where something still reads it."""
     x, indices, values = source.operands
     axis = normalize_axis(source.attrs["axis"], x.rank)
+    wraps = source.attrs["wrap_negative_indices"]
     state = _state_name(source.op.operands[0])
     _check_range(b, source, b.size(x, axis), note=f" of state '{state}': one that is full takes no more" if state else "")
 
     def body(arguments: Sequence[ir.Value]) -> ir.Value:
         given, where, out = arguments
         sizes = b.value_sizes(out)
-        bound = _Bound(b, sizes[axis])
+        bound = _Bound(b, sizes[axis], wraps)
         extent = [1 if i == axis else size for i, size in enumerate(sizes)]
 
         def at(position: Size) -> list[Size]:
@@ -119,7 +120,7 @@ def _lower_index_copy(b: LinalgBuilder, source: Source) -> ir.Value:
 
         return loop(b, b.dim(where, 0), [out], write)[0]
 
-    key = (str(axis), str(indices.dtype))
+    key = (str(axis), str(indices.dtype), str(wraps))
     return call_kernel(b, "index_copy", [values.value, indices.value], x.value, key, body)
 
 
@@ -130,15 +131,16 @@ def _lower_scatter_elements(b: LinalgBuilder, source: Source) -> ir.Value:
     """
     x, indices, updates = source.operands
     axis, reduction = normalize_axis(source.attrs["axis"], x.rank), source.attrs["reduction"]
+    wraps = source.attrs["wrap_negative_indices"]
     _check_range(b, source, b.size(x, axis))
     others = [d for d in range(x.rank) if d != axis]
     by_rows = axis < x.rank - 1 and all(indices.shape[d] == 1 for d in others) and updates.shape[-1] != 1
 
     def body(arguments: Sequence[ir.Value]) -> ir.Value:
-        scatter = _Scatter(b, arguments, axis, (indices.dtype, x.dtype), reduction)
+        scatter = _Scatter(b, arguments, axis, (indices.dtype, x.dtype), reduction, wraps)
         return scatter.rows(others) if by_rows else scatter.elements()
 
-    key = (str(axis), str(x.dtype), str(indices.dtype), reduction)
+    key = (str(axis), str(x.dtype), str(indices.dtype), reduction, str(wraps))
     return call_kernel(b, "scatter_elements", [indices.value, updates.value], x.value, key, body)
 
 
@@ -146,12 +148,18 @@ class _Scatter:
     """The body of a kernel that puts updates where indices say."""
 
     def __init__(
-        self, b: LinalgBuilder, arguments: Sequence[ir.Value], axis: int, dtypes: tuple[ir.Type, ir.Type], reduction: str
+        self,
+        b: LinalgBuilder,
+        arguments: Sequence[ir.Value],
+        axis: int,
+        dtypes: tuple[ir.Type, ir.Type],
+        reduction: str,
+        wraps: bool,
     ):
         self._b, self._axis, self._reduction = b, axis, reduction
         self._where, self._given, self._out = arguments
         self._index_dtype, self._dtype = dtypes
-        self._bound = _Bound(b, b.dim(self._out, axis))
+        self._bound = _Bound(b, b.dim(self._out, axis), wraps)
         self._are_alike = [size == 1 for size in b.value_sizes(self._where)]
 
     def elements(self) -> ir.Value:
@@ -202,10 +210,15 @@ def _combined(reduction: str, there: Scalar, update: Scalar) -> Scalar:
 
 
 class _Bound:
-    """The dimension that positions are in; its size is computed once, before the bodies that use it."""
+    """The dimension that positions are in; its size is computed once, before the bodies that use it.
 
-    def __init__(self, b: LinalgBuilder, size: Size):
+    Args:
+        wraps: whether a negative position counts from the end.
+    """
+
+    def __init__(self, b: LinalgBuilder, size: Size, wraps: bool):
         self.size = size
+        self._wraps = wraps
         self._size = Scalar(b.as_index(size))
         self._last = self._size - 1
 
@@ -214,7 +227,7 @@ class _Bound:
         value = _as_index(given)
         if value.unsigned:
             return Scalar(minimum(value, self._last).value)
-        counted = select(value.compare("lt", 0), value + self._size, value)
+        counted = select(value.compare("lt", 0), value + self._size, value) if self._wraps else value
         return maximum(minimum(counted, self._last), 0)
 
 
@@ -228,26 +241,29 @@ def _state_name(value: ir.Value) -> str:
 
 
 def _check_range(b: LinalgBuilder, source: Source, size: Size, column: int | None = None, note: str = "") -> None:
-    """Checks that indices lie in ``[-size, size)``; with a column only those of that position in the last dimension.
+    """Checks that indices lie in ``[-size, size)``, or in ``[0, size)`` where negative ones do not count from the end.
+
+    With a column only those of that position in the last dimension.
 
     Once: the caches of all layers are as large, and written at the same places. Not where the ops that made them prove it.
     """
     x, indices = source.operands[:2]
     if reads_inside(source.op, x.info):
         return
-    message = f"expected indices in [-{_text(size)}, {_text(size)}){note}"
+    wraps = source.attrs["wrap_negative_indices"]
+    message = f"expected indices in [{f'-{_text(size)}' if wraps else 0}, {_text(size)}){note}"
     if indices.splat is not None and isinstance(size, int):
-        if not -size <= indices.splat < size:
+        if not (-size if wraps else 0) <= indices.splat < size:
             raise RelaxError(f"{message}, got {indices.splat}")
         return
-    if not b.symbols.is_new_check(("range", indices.value, size, column)):
+    if not b.symbols.is_new_check(("range", indices.value, size, column, wraps)):
         return
     i8 = ir.IntegerType.get_signless(8)
     limit = Scalar(b.as_index(size))
     rank = indices.rank if column is None else indices.rank - 1
 
     def body(given: ir.Value, fine: ir.Value) -> ir.Value:
-        inside = emit("arith.extui", i8, _inside(load(given, indices.dtype), limit).value)
+        inside = emit("arith.extui", i8, _inside(load(given, indices.dtype), limit, wraps).value)
         return (Scalar(fine) & Scalar(inside)).value
 
     exprs = [*range(rank)] if column is None else [*range(rank), ir.AffineExpr.get_constant(column)]
@@ -268,10 +284,10 @@ def _text(size: Size) -> str:
     return str(size) if isinstance(size, int) else "size"
 
 
-def _inside(given: Scalar, limit: Scalar) -> Scalar:
+def _inside(given: Scalar, limit: Scalar, wraps: bool) -> Scalar:
     value = _as_index(given)
     below = value.compare("lt", limit)
-    return below if value.unsigned else below & value.compare("ge", 0 - limit)
+    return below if value.unsigned else below & value.compare("ge", 0 - limit if wraps else 0)
 
 
 def _as_index(given: Scalar) -> Scalar:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,6 +62,28 @@ def test_take_out_of_range(index: int) -> None:
         reference_of("gather_elements").function(filled((4, 3)), np.array([[0, index, 0]]), axis=0)
     with pytest.raises(RelaxError, match="expected indices in"):
         reference_of("gather_nd").function(filled((4, 3)), np.array([[0, 0], [index, 0]]), batch_dims=0)
+
+
+@pytest.mark.parametrize(
+    ("op", "indices", "rest"),
+    [
+        ("take", [-1], {"axis": 0}),
+        ("gather_elements", [[0, 1, -1]], {"axis": 0}),
+        ("gather_nd", [[0, -1]], {"batch_dims": 0}),
+        ("index_copy", [-1], {"axis": 0}),
+        ("scatter_elements", [[0, -1, 1]], {"axis": 0, "reduction": "add"}),
+    ],
+)
+def test_negative_indices_are_refused_where_they_do_not_count_from_the_end(op: str, indices: Any, rest: dict[str, Any]) -> None:
+    """By the reference; what the last places are is the same where they count."""
+    x, function = filled((4, 3)), reference_of(op).function
+    values = [filled((1, 3))] if op in ("index_copy", "scatter_elements") else []
+    size = 3 if op == "gather_nd" else 4
+    counted = np.where(np.array(indices) < 0, np.array(indices) + size, indices)
+    expected = function(x, counted, *values, **rest, wrap_negative_indices=False)
+    np.testing.assert_array_equal(function(x, np.array(indices), *values, **rest), expected)
+    with pytest.raises(RelaxError, match=rf"expected indices in \[0, {size}\), got -1"):
+        function(x, np.array(indices), *values, **rest, wrap_negative_indices=False)
 
 
 @pytest.mark.parametrize(("dtype", "index_dtype"), [("f32", "i64"), ("bf16", "i32"), ("i1", "ui8")])

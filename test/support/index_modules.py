@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +27,12 @@ class IndexCase:
     Attributes:
         op: what it does.
         inputs: shapes and dtypes.
+        wraps: whether negative indices count from the end.
         limits: by input of indices, the size that each is below; of several numbers in an index, one each.
     """
 
     op: str
+    wraps: bool
     inputs: list[tuple[tuple[int, ...], str]] = field(default_factory=list[tuple[tuple[int, ...], str]])
     limits: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
 
@@ -43,14 +46,14 @@ class IndexCase:
 
     def _indices(self, number: int, numbers: np.random.Generator, rng: random.Random, wrong: bool) -> np.ndarray:
         (shape, dtype), limits = self.inputs[number], self.limits[number]
-        least = 0 if dtype.startswith("u") else -1
+        least = -1 if self.wraps and not dtype.startswith("u") else 0
         bounds = np.array([limits[i % len(limits)] for i in range(int(np.prod(shape)))], np.int64)
         found = numbers.integers(least * bounds, np.maximum(bounds, 1)) if bounds.size else bounds
         if self.op == "index_copy":
             found = numbers.permutation(limits[0])[: bounds.size]  # of equals, any may be the last
         if wrong and found.size:
             at, info = rng.choice([0, found.size - 1, rng.randrange(found.size)]), np.iinfo(numpy_dtype(dtype))
-            asked = rng.choice([int(bounds[at]), int(bounds[at]) + 1, -int(bounds[at]) - 1, *_FAR])
+            asked = rng.choice([int(bounds[at]), int(bounds[at]) + 1, -int(bounds[at]) - 1 if self.wraps else -1, *_FAR])
             found[at] = max(int(info.min), min(int(info.max), asked))
         return found.reshape(shape).astype(numpy_dtype(dtype))
 
@@ -63,7 +66,11 @@ class _Building:
     """The inputs of one function, each of whose sizes is a symbol of its own, or known."""
 
     def __init__(self, b: Builder, rng: random.Random, op: str):
-        self.b, self.rng, self.case, self._symbols = b, rng, IndexCase(op), iter("abcdefghijkl")
+        self.b, self.rng, self._symbols = b, rng, iter("abcdefghijkl")
+        self.case = IndexCase(op, rng.random() < 0.5)
+
+    def emitted(self, op: Callable[..., ir.Value], *operands: ir.Value, **attrs: Any) -> ir.Value:
+        return op(*operands, wrap_negative_indices=self.case.wraps, **attrs)
 
     def dim(self, size: int) -> int | str:
         return next(self._symbols) if self.rng.random() < 0.6 else size
@@ -92,14 +99,14 @@ def index_case(b: Builder, name: str, rng: random.Random) -> IndexCase:
 
 def _take(m: _Building, x: ir.Value, sizes: list[int], _: list[int | str], axis: int, __: str, integer: str) -> ir.Value:
     own = [m.rng.choice(_COUNTS) for _ in range(m.rng.choice([0, 1, 2]))]
-    return m.b.take(x, m.input(own, [m.dim(n) for n in own], integer, [sizes[axis]]), axis=axis)
+    return m.emitted(m.b.take, x, m.input(own, [m.dim(n) for n in own], integer, [sizes[axis]]), axis=axis)
 
 
 def _take_twice(m: _Building, x: ir.Value, sizes: list[int], _: list[int | str], axis: int, __: str, integer: str) -> ir.Value:
     """The second time of indices that a kernel computes, of what the first one gives."""
     first, second = m.rng.choice(_COUNTS[1:]), m.rng.choice(_COUNTS)
-    y = m.b.take(x, m.input([first], [m.dim(first)], integer, [sizes[axis]]), axis=axis)
-    return m.b.take(y, m.b.negative(m.b.negative(m.input([second], [m.dim(second)], "i64", [first]))), axis=axis)
+    y = m.emitted(m.b.take, x, m.input([first], [m.dim(first)], integer, [sizes[axis]]), axis=axis)
+    return m.emitted(m.b.take, y, m.b.negative(m.b.negative(m.input([second], [m.dim(second)], "i64", [first]))), axis=axis)
 
 
 def _along(
@@ -115,19 +122,21 @@ def _along(
 def _gather_elements(
     m: _Building, x: ir.Value, sizes: list[int], shape: list[int | str], axis: int, __: str, integer: str
 ) -> ir.Value:  # fmt: skip
-    return m.b.gather_elements(x, _along(m, sizes, shape, axis, integer)[0], axis=axis)
+    return m.emitted(m.b.gather_elements, x, _along(m, sizes, shape, axis, integer)[0], axis=axis)
 
 
 def _scatter_elements(
     m: _Building, x: ir.Value, sizes: list[int], shape: list[int | str], axis: int, dtype: str, integer: str
 ) -> ir.Value:  # fmt: skip
     indices, own, dims = _along(m, sizes, shape, axis, integer)
-    return m.b.scatter_elements(x, indices, m.input(own, dims, dtype), axis=axis, reduction=m.rng.choice(["update", "add"]))
+    return m.emitted(
+        m.b.scatter_elements, x, indices, m.input(own, dims, dtype), axis=axis, reduction=m.rng.choice(["update", "add"])
+    )
 
 
 def _gather_nd(m: _Building, x: ir.Value, sizes: list[int], _: list[int | str], __: int, ___: str, integer: str) -> ir.Value:
     count, numbers = m.rng.choice([1, 4, 130]), m.rng.randrange(1, len(sizes) + 1)
-    return m.b.gather_nd(x, m.input([count, numbers], [m.dim(count), numbers], integer, sizes[:numbers]))
+    return m.emitted(m.b.gather_nd, x, m.input([count, numbers], [m.dim(count), numbers], integer, sizes[:numbers]))
 
 
 def _index_copy(
@@ -137,7 +146,7 @@ def _index_copy(
     dim = m.dim(count)
     indices = m.input([count], [dim], integer, [sizes[axis]])
     own, dims = ([mine if d == axis else n for d, n in enumerate(all_)] for mine, all_ in ((count, sizes), (dim, shape)))
-    return m.b.index_copy(x, indices, m.input(own, dims, dtype), axis=axis)
+    return m.emitted(m.b.index_copy, x, indices, m.input(own, dims, dtype), axis=axis)
 
 
 _OPS: dict[str, Callable[..., ir.Value]] = {

@@ -19,7 +19,7 @@
 // CHECK-SAME: tensor<8xf32> {relax.name = "bias"}
 // CHECK-SAME: tensor<8x8xf32> {relax.name = "down"}
 // CHECK-SAME: tensor<8xf32> {relax.name = "norm"}
-// CHECK: %[[OWNER:.*]] = "relax.take"
+// CHECK: %[[OWNER:.*]] = "relax.take"{{.*}} {axis = 0 : i64, wrap_negative_indices = false}
 // CHECK: %[[RANK:.*]] = "relax.rank"()
 // CHECK: "relax.equal"(%[[OWNER]], %[[RANK]])
 // CHECK: "relax.all_reduce"(%{{.*}}) : (tensor<?x8xf32, {sym = ["n"]}>)
@@ -41,7 +41,7 @@ func.func @main(%tokens: tensor<?xi64, {sym = ["n"]}> {relax.name = "tokens"},
                 %bias: tensor<16xf32> {relax.name = "bias"}, %down: tensor<16x8xf32> {relax.name = "down"},
                 %norm: tensor<8xf32> {relax.name = "norm"})
     -> tensor<?x8xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
-  %0 = "relax.take"(%table, %tokens) {axis = 0 : i64}
+  %0 = "relax.take"(%table, %tokens) {axis = 0 : i64, wrap_negative_indices = false}
       : (tensor<32x8xf32>, tensor<?xi64, {sym = ["n"]}>) -> tensor<?x8xf32, {sym = ["n"]}>
   %1 = "relax.rms_norm"(%0, %norm) : (tensor<?x8xf32, {sym = ["n"]}>, tensor<8xf32>) -> tensor<?x8xf32, {sym = ["n"]}>
   %2 = "relax.permute_dims"(%up) : (tensor<16x8xf32>) -> tensor<8x16xf32>

@@ -24,6 +24,20 @@ func.func @tied(%ids: tensor<?xi64, {sym = ["n"]}> {relax.name = "ids"}, %w: ten
   return %y : tensor<?x18xf32, {sym = ["n"]}>
 }
 
+// What indices are refused stays so.
+// CHECK-LABEL: @from_the_start
+// CHECK:         "relax.packed_take"(%1, %arg0) {layout = "tile 4", n = 18 : i64, wrap_negative_indices = false}
+func.func @from_the_start(%ids: tensor<?xi64, {sym = ["n"]}> {relax.name = "ids"}, %w: tensor<18x8xf32> {relax.name = "wte"})
+    -> tensor<?x18xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
+  %h = "relax.take"(%w, %ids) {wrap_negative_indices = false}
+      : (tensor<18x8xf32>, tensor<?xi64, {sym = ["n"]}>) -> tensor<?x8xf32, {sym = ["n"]}>
+  %t = "relax.permute_dims"(%w) : (tensor<18x8xf32>) -> tensor<8x18xf32>
+  %p = "relax.pack_weight"(%t) {layout = "tile 4"} : (tensor<8x18xf32>) -> tensor<5x8x4xf32>
+  %y = "relax.packed_matmul"(%h, %p) {layout = "tile 4", n = 18 : i64}
+      : (tensor<?x8xf32, {sym = ["n"]}>, tensor<5x8x4xf32>) -> tensor<?x18xf32, {sym = ["n"]}>
+  return %y : tensor<?x18xf32, {sym = ["n"]}>
+}
+
 // Packing that comes first stays where it is; a written result type stays, too.
 // CHECK-LABEL: @packed_first
 // CHECK-NEXT:    %0 = "relax.permute_dims"(%arg2)

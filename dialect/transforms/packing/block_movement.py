@@ -27,6 +27,7 @@ from ...ops import (
 )
 from ...struct_info import TensorInfo
 from ...symbolic import Dim, same
+from ..emit import given_attr
 
 __all__ = ["MOVES", "per_index", "reshaped"]
 
@@ -191,7 +192,9 @@ def _take(op: Take, counts: list[Dim]) -> Emit | None:
         return lambda blocks: [reshaped(blocks, [*counts[:axis], *ones, *counts[axis + 1 :]])]
     if not same(counts[axis], _sizes(op)[axis]):
         return None
-    return lambda blocks: [Take.create(blocks, op.indices, axis=axis).result]
+    return lambda blocks: [
+        Take.create(blocks, op.indices, axis=axis, wrap_negative_indices=given_attr(op, "wrap_negative_indices")).result
+    ]
 
 
 def _pack(op: PackWeight, counts: list[Dim]) -> Emit | None:

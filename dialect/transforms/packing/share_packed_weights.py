@@ -40,6 +40,7 @@ from ...reports import report
 from ...reports.shared_weights import HeldTwice, SharedWeight, SharedWeights
 from ...struct_info import TensorInfo
 from ...traversal import nested_operations
+from ..emit import given_attr
 
 __all__ = ["SharePackedWeights"]
 
@@ -150,7 +151,14 @@ class _PackedReads:
             return False
         with rewriter.before(op):
             pack, types = matrix.pack[0], [op.result.type]
-            made = PackedTake.create(pack.result, op.indices, layout=pack.layout, n=matrix.size, result_types=types)
+            made = PackedTake.create(
+                pack.result,
+                op.indices,
+                layout=pack.layout,
+                n=matrix.size,
+                wrap_negative_indices=given_attr(op, "wrap_negative_indices"),
+                result_types=types,
+            )
             return rewriter.replace(op, made)
 
 

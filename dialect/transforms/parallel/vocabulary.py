@@ -19,6 +19,7 @@ from __future__ import annotations
 from ...bindings import ir
 from ...ops import AllReduce, Arange, AsType, Equal, ExpandDims, FloorDivide, Full, Multiply, Rank, Subtract, Take, Where
 from ...struct_info import TensorInfo
+from ..emit import given_attr
 
 __all__ = ["look_up"]
 
@@ -29,7 +30,7 @@ def look_up(op: Take, rows: int, ranks: int) -> ir.Value:
     indices = op.indices if TensorInfo.of(op.indices).dtype == i64 else AsType.create(op.indices, dtype=i64).result
     block = FloorDivide.create(indices, _number(rows, i64)).result
     owners = Arange.create(start=[0], end=[ranks], step=[1], result_types=[TensorInfo((ranks,), i64).type]).result
-    owner = Take.create(owners, block, axis=0).result
+    owner = Take.create(owners, block, axis=0, wrap_negative_indices=given_attr(op, "wrap_negative_indices")).result
     own = Equal.create(owner, Rank.create().result).result
     inside = Subtract.create(indices, Multiply.create(block, _number(rows, i64)).result).result
     local = Where.create(own, inside, _number(0, i64)).result

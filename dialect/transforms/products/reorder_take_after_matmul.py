@@ -33,6 +33,7 @@ from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
 from ...symbolic import Dim
 from ...traversal import is_read_once
+from ..emit import given_attr
 from ..lifting.known_ahead import KnownValues
 from .product_pass import ProductPass
 
@@ -140,7 +141,8 @@ class _Match:
         """The indices pick from the product what they picked from the table."""
         whole = self._multiplied(self.take.x)
         axis = 0 if self.axis == 0 else TensorInfo.of(whole).rank - 1
-        return Take.create(whole, self.take.indices, axis=axis, result_types=[self.product.result.type])
+        wraps, types = given_attr(self.take, "wrap_negative_indices"), [self.product.result.type]
+        return Take.create(whole, self.take.indices, axis=axis, wrap_negative_indices=wraps, result_types=types)
 
     def _with_matrix_each(self) -> ir.Operation:
         """``x[b, m, k]`` times the stack as one matrix ``[k, l * n]``, of which row ``b`` keeps its ``n`` columns."""
@@ -156,4 +158,5 @@ class _Match:
         sorted_ = PermuteDims.create(stacked, axes=[0, 2, 1, 3])
         indices = TensorInfo.of(self.take.indices)
         places = Reshape.create(self.take.indices, result_types=[indices.with_(shape=[batch, 1]).type])
-        return GatherND.create(sorted_, places, batch_dims=1, result_types=[self.product.result.type])
+        wraps, types = given_attr(self.take, "wrap_negative_indices"), [self.product.result.type]
+        return GatherND.create(sorted_, places, batch_dims=1, wrap_negative_indices=wraps, result_types=types)

@@ -25,7 +25,7 @@ def _embedding_bag(op: TorchOp) -> list[ir.Value | None]:
     mode, scales, padding = op.integer(4, "mode", 0), op.optional(6), op.number(8)
     if info_of(indices).rank != 1:
         raise RelaxError(f"expected indices of one dimension, got {info_of(indices).rank}")
-    rows = emit(ops.Take, weight, indices, axis=0)
+    rows = emit(ops.Take, weight, indices, axis=0, wrap_negative_indices=False)
     if scales is not None:
         rows = emit(ops.Multiply, rows, unsqueeze(cast(scales, op.dtype), 1))
     counted = _counted(op, indices, padding)

@@ -144,15 +144,15 @@ def _copy(op: TorchOp) -> ir.Value:
 
 @handles("aten.embedding")
 def _embedding(op: TorchOp) -> ir.Value:
-    return emit(ops.Take, op.tensor(0), op.tensor(1), axis=0)
+    return emit(ops.Take, op.tensor(0), op.tensor(1), axis=0, wrap_negative_indices=False)
 
 
 @handles("aten.index_select")
 def _index_select(op: TorchOp) -> ir.Value:
     x, indices = op.tensor(0), op.tensor(2)
     if not info_of(x).rank:
-        return reshape(emit(ops.Take, reshape(x, (1,)), reshape(indices, (1,)), axis=0), ())
-    return emit(ops.Take, x, indices, axis=op.axis(1, info_of(x).rank))
+        return reshape(emit(ops.Take, reshape(x, (1,)), reshape(indices, (1,)), axis=0, wrap_negative_indices=False), ())
+    return emit(ops.Take, x, indices, axis=op.axis(1, info_of(x).rank), wrap_negative_indices=False)
 
 
 @handles("aten.gather")
@@ -163,7 +163,7 @@ def _gather(op: TorchOp) -> ir.Value:
     for i, size in enumerate(info_of(indices).shape):
         if i != axis and size != info_of(x).shape[i]:
             x = slice_axis(x, i, 0, size)
-    return emit(ops.GatherElements, x, indices, axis=axis)
+    return emit(ops.GatherElements, x, indices, axis=axis, wrap_negative_indices=False)
 
 
 @handles("aten.index.Tensor", "aten._unsafe_index.Tensor")

@@ -180,8 +180,8 @@ def _index_add(op: TorchOp) -> ir.Value:
         values = apply(ops.Multiply, values, full(alpha, op.dtype))
     index = op.tensor(2) if info_of(op.tensor(2)).rank else reshape(op.tensor(2), (1,))
     if info_of(x).rank:
-        return _written(x, index, values, axis, add=True)
-    return reshape(_written(reshape(x, (1,)), index, reshape(values, (1,)), 0, add=True), ())
+        return _added(x, index, values, axis, wraps=False)
+    return reshape(_added(reshape(x, (1,)), index, reshape(values, (1,)), 0, wraps=False), ())
 
 
 @handles("aten.index_reduce")
@@ -197,13 +197,18 @@ def _index_reduce(op: TorchOp) -> ir.Value:
 
 def _written(x: ir.Value, index: ir.Value, values: ir.Value, axis: int, add: bool) -> ir.Value:
     """Values at the positions of one dimension, in place of what is there or added to it."""
-    if not add:
-        return emit(ops.IndexCopy, x, index, values, axis=axis)
+    if add:
+        return _added(x, index, values, axis, wraps=True)
+    return emit(ops.IndexCopy, x, index, values, axis=axis)
+
+
+def _added(x: ir.Value, index: ir.Value, values: ir.Value, axis: int, *, wraps: bool) -> ir.Value:
     info = info_of(values)
     others = [a for a in range(info.rank) if a != axis]
     places = unsqueeze(cast(index, integer()), *others) if others else cast(index, integer())
     reduction = "max" if info.dtype == boolean() else "add"
-    return emit(ops.ScatterElements, x, places, values, axis=axis, reduction=reduction)
+    attrs = {"axis": axis, "reduction": reduction, "wrap_negative_indices": wraps}
+    return emit(ops.ScatterElements, x, places, values, **attrs)
 
 
 def _scattered(x: ir.Value, index: ir.Value, updates: ir.Value, axis: int, reduction: str) -> ir.Value:
@@ -218,7 +223,8 @@ def _scattered(x: ir.Value, index: ir.Value, updates: ir.Value, axis: int, reduc
             return _replaced(x, part, i, 0, size)
     if info.dtype == boolean() and reduction in ("add", "mul"):
         reduction = "max" if reduction == "add" else "min"
-    return emit(ops.ScatterElements, x, cast(index, integer()), updates, axis=axis, reduction=reduction)
+    attrs = {"axis": axis, "reduction": reduction, "wrap_negative_indices": False}
+    return emit(ops.ScatterElements, x, cast(index, integer()), updates, **attrs)
 
 
 _TORCH_REDUCTIONS = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,28 @@ def test_take_out_of_range_fails_a_check() -> None:
     for indices, failed in (([0, 2], []), ([0, 3], [0]), ([-4, 0], [0]), ([-3, 1], [])):
         assert run_linalg(lowered(text), [x, np.array(indices, np.int64)]).failed == failed
     assert "expected indices in [-3, 3)" in str(lowered(text).operation.attributes["relax.checks"])
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "result", "attrs", "bad"),
+    [
+        ("take", ["3, 5:f32", "2:i64"], "2, 5:f32", "axis = 0 : i64", [0, -1]),
+        ("packed_take", ["2, 5, 4:f32", "2:i64"], "2, 5:f32", 'layout = "tile 4", n = 7 : i64', [0, -1]),
+        ("gather_elements", ["3, 2:f32", "1, 2:i64"], "1, 2:f32", "axis = 0 : i64", [[0, -1]]),
+        ("gather_nd", ["3, 5:f32", "2, 1:i64"], "2, 5:f32", "batch_dims = 0 : i64", [[0], [-1]]),
+        ("index_copy", ["3, 5:f32", "2:i64", "2, 5:f32"], "3, 5:f32", "axis = 0 : i64", [0, -1]),
+        ("scatter_elements", ["3, 2:f32", "1, 2:i64", "1, 2:f32"], "3, 2:f32", "axis = 0 : i64", [[0, -1]]),
+    ],
+)
+def test_a_negative_index_fails_a_check_where_it_does_not_count_from_the_end(
+    op: str, operands: list[str], result: str, attrs: str, bad: list[Any]
+) -> None:  # fmt: skip
+    text, bounds = module_of([Case(op, operands, result, f"{attrs}, wrap_negative_indices = false")]), np.array(bad)
+    shapes = [[int(n) for n in o.split(":")[0].split(",") if n] for o in operands]
+    others = [np.ones(shape, np.float32) for shape in shapes]
+    for indices, failed in ((bounds, [0]), (abs(bounds), [])):
+        assert run_linalg(lowered(text), [others[0], indices, *others[2:]]).failed == failed
+    assert "expected indices in [0, " in str(lowered(text).operation.attributes["relax.checks"])
 
 
 def test_a_constant_index_is_checked_when_lowering() -> None:
