@@ -34,6 +34,9 @@ _PLACE_OP = re.compile(rb"llvm\.(?:insert|extract)value\b")
 _OWN_PLACES = re.compile(_PLACE_OP.pattern + rb"(?:\s*,?\s*%[\w$.#-]+){1,2}\s*(\[[^\]]*\])")
 _PLACES = re.compile(rb"\bposition\s*=\s*(array<i64:[^>]*>|#[\w$.-]+)")
 _NUMBER = re.compile(rb"(?<![\w#%!.])-?(?:0x[0-9A-Fa-f]+|\d+)")
+# A resource with the bytes of its alignment, of which MLIR's reader asks for memory (torch-mlir 20261001).
+_RESOURCE = re.compile(rb':\s*"0x([0-9A-Fa-f]{8})')
+_MOST_ALIGNMENT = 1 << 16
 # Where a statement's op begins, and which may have several blocks; so may one in its generic form, whose region is in
 # parentheses.
 _OP = re.compile(r"(?:^|[\n={}])\s*([a-z_]\w*(?:\.[\w$]+)+)")
@@ -53,7 +56,7 @@ def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context 
         DiagnosticError: the text does not parse or verify, or breaks our conventions; located at ``file:line:col``.
         RelaxError: this is no text: bytecode, not UTF-8, strings with escapes that are none, or brackets nested deeper than
             ``MAX_NESTING``, results with numbers that no op of a text of its length has, or places in structures that no
-            structure has.
+            structure has, or resources aligned to what is no power of two up to 64 KiB.
     """
     text = _decoded(text, source_name)
     _check_code(text, source_name)
@@ -107,6 +110,7 @@ def _check_code(text: str, source_name: str) -> None:
         if len(found[1]) > 9 or int(found[1]) >= len(raw):  # each result of an op has a type in the text
             raise RelaxError(f"expected a result that an op has, got {found[0].decode()}", source_name)
     _check_places(raw, code, source_name)
+    _check_resources(raw, source_name)
     _check_blocks(code, source_name)
 
 
@@ -120,6 +124,18 @@ def _check_places(raw: bytes, code: bytes, source_name: str) -> None:
     for number in (n for text in lists for n in _NUMBER.findall(text)):
         if len(number) > 20 or abs(int(number, 16 if b"x" in number else 10)) >= 1 << 31:
             raise RelaxError(f"expected a place that a structure has, got {number[:30].decode()}", source_name)
+
+
+def _check_resources(raw: bytes, source_name: str) -> None:
+    """Refuses alignments at which MLIR ends the process, as it gets no such memory."""
+    if b"dialect_resources" not in raw:
+        return
+    for found in _RESOURCE.finditer(raw, raw.rindex(b"dialect_resources")):
+        alignment = int.from_bytes(bytes.fromhex(found[1].decode()), "little")
+        if alignment.bit_count() != 1 or alignment > _MOST_ALIGNMENT:
+            raise RelaxError(
+                f"expected a resource aligned to a power of two up to {_MOST_ALIGNMENT}, got {alignment}", source_name
+            )
 
 
 def _check_blocks(code: bytes, source_name: str) -> None:

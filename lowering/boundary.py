@@ -30,6 +30,9 @@ from .manifest_specs import EntrySpec, StateSpec, SymbolSpec, TensorSpec, Weight
 
 __all__ = ["Boundary", "Update", "argument_symbols", "static_array", "symbol_name", "weights_of"]
 
+#: How the C names that an image has beside those of its functions go on after ``relaxir_``.
+_OF_IMAGES = ("cuda_", "hip_", "manifest_")
+
 
 @dataclass(frozen=True)
 class Update:
@@ -126,8 +129,9 @@ def argument_symbols(function: func.FuncOp) -> set[str]:
 
 
 def symbol_name(name: str) -> str:
-    """The name of a compiled function in the object code."""
-    return "relaxir_" + "".join(c if c.isalnum() else "_" for c in name)
+    """The name of a compiled function in the object code, which is none that an image has for itself."""
+    text = "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
+    return f"relaxir_{text}_" if text.startswith(_OF_IMAGES) else f"relaxir_{text}"
 
 
 def static_array(spec: TensorSpec) -> ArraySpec:

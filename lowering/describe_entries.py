@@ -13,17 +13,20 @@ after (shortened)::
         weights = [{dtype = "f32", name = "w", shape = [64 : i64, 64 : i64]}],
         outputs = [{dtype = "f32", name = "y", shape = ["n", 64 : i64]}], ...}}
 
-Results whose sizes data decides come in as much memory as they can need, with their sizes (:mod:`.bound_results`).
+A function whose name later passes could give one of theirs, as ``@kernel_0``, becomes ``@kernel_0.entry``: callers know it by the
+name in ``relax.entry``. Results whose sizes data decides come in as much memory as they can need, with their sizes (:mod:`.bound_results`).
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ..dialect.bindings import func, ir
 from ..dialect.errors import RelaxError
-from ..dialect.functions import STATE, functions, is_private
+from ..dialect.functions import STATE, functions, is_private, name_of
+from ..dialect.transforms.cleanup.inlining import unused_symbol
 from .bound_results import bound_results
 from .boundary import Boundary, argument_symbols
 from .check_entries import public_functions
@@ -33,6 +36,9 @@ from .manifest_specs import StateSpec
 from .size_checks import inner_sizes
 
 __all__ = ["DescribeEntries", "describe_entries"]
+
+#: Names of functions that passes after this one make, or declare.
+_LIKE_OURS = re.compile(r".*_\d+(_device)?|(kernel|relax|extern).*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,16 @@ def _describe(function: func.FuncOp, private: list[func.FuncOp]) -> None:
     write_entry(function, Entry(replace(boundary.spec(sizes, memory), bounded=tuple(bounded)), updates))
     if STATE in function.attributes:
         del function.attributes[STATE]
+    if _LIKE_OURS.fullmatch(name_of(function)):
+        _rename(function)
+
+
+def _rename(function: func.FuncOp) -> None:
+    module = function.operation.parent.operation
+    old, taken = name_of(function), {name_of(f) for f in functions(module)}
+    new = unused_symbol(f"{old}.entry", taken)
+    ir.SymbolTable.replace_all_symbol_uses(old, new, module)
+    function.attributes["sym_name"] = ir.StringAttr.get(new)
 
 
 def _check_state(entries: list[Entry]) -> None:

@@ -29,7 +29,7 @@ __all__ = [
 
 #: The symbol of the clocks. Each is four 64-bit integers: how often its call was made, nanoseconds in it, when the first one
 #: began and when the last one ended.
-CLOCKS, FIELDS = "relaxir_clocks", 4
+CLOCKS, FIELDS = "relaxir.clocks", 4
 
 
 @dataclass(frozen=True)

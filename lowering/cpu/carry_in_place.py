@@ -50,7 +50,7 @@ class CarryInPlace(LoweringPass):
     name: ClassVar[str] = "relax-carry-in-place"
 
     def run(self, op: ir.Operation) -> None:
-        if carry_in_place(op, {e.spec.name: e.spec.shapes for _, e in entries_of(op)}):
+        if carry_in_place(op, {name_of(f): e.spec.shapes for f, e in entries_of(op)}):
             op.attributes[LOOPS_ALLOCATE] = ir.UnitAttr.get(op.context)
 
 

@@ -79,7 +79,7 @@ class CheckAccesses(LoweringPass):
             return
         ops = {name_of(f): from_attribute(f.attributes[OPS]) for f in functions(op) if OPS in f.attributes}
         entries = [(f, e) for f, e in entries_of(op) if DEVICE not in f.attributes]
-        sites = check_accesses(op, {e.spec.name: len(e.spec.shapes) for _, e in entries}, ops)
+        sites = check_accesses(op, {name_of(f): len(e.spec.shapes) for f, e in entries}, ops)
         op.attributes[ACCESSES] = to_attribute(sites)
 
 

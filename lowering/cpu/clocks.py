@@ -2,16 +2,16 @@
 
 Before::
 
-    define internal i64 @relaxir_main_body(...) {
+    define internal i64 @relaxir_main.body(...) {
       call void @kernel_0(ptr %1, ptr %8)
 
 after::
 
-      %clock.0 = call i64 @relaxir_time()
+      %clock.0 = call i64 @relaxir.time()
       call void @kernel_0(ptr %1, ptr %8)
-      call void @relaxir_clock(i64 0, i64 %clock.0)
+      call void @relaxir.clock(i64 0, i64 %clock.0)
 
-A clock adds up in ``@relaxir_clocks``, whose fields :data:`..profiling.CLOCKS` describes.
+A clock adds up in ``@relaxir.clocks``, whose fields :data:`..profiling.CLOCKS` describes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RUNTIME = ("llvm.", "__kmpc")
 _CODE = f"""
 @{CLOCKS} = global [{{count}} x i64] zeroinitializer, align 64
 declare i32 @clock_gettime(i32, ptr)
-define internal i64 @relaxir_time() noinline {{{{
+define internal i64 @relaxir.time() noinline {{{{
   %time = alloca [2 x i64]
   %failed = call i32 @clock_gettime(i32 {{clock}}, ptr %time)
   %seconds = load i64, ptr %time
@@ -40,8 +40,8 @@ define internal i64 @relaxir_time() noinline {{{{
   %now = add i64 %whole, %rest
   ret i64 %now
 }}}}
-define internal void @relaxir_clock(i64 %number, i64 %begin) noinline {{{{
-  %end = call i64 @relaxir_time()
+define internal void @relaxir.clock(i64 %number, i64 %begin) noinline {{{{
+  %end = call i64 @relaxir.time()
   %at = mul i64 %number, {FIELDS}
   %calls = getelementptr i64, ptr @{CLOCKS}, i64 %at
   %sum = getelementptr i64, ptr %calls, i64 1
@@ -84,5 +84,5 @@ def _clocked(call: re.Match[str], entry: str, calls: list[ClockedCall]) -> str:
         return call[0]
     number = len(calls)
     calls.append(ClockedCall(entry, call[1]))
-    begin = f"  %clock.{number} = call i64 @relaxir_time()"
-    return f"{begin}\n{call[0]}\n  call void @relaxir_clock(i64 {number}, i64 %clock.{number})"
+    begin = f"  %clock.{number} = call i64 @relaxir.time()"
+    return f"{begin}\n{call[0]}\n  call void @relaxir.clock(i64 {number}, i64 %clock.{number})"

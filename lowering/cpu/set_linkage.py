@@ -7,7 +7,7 @@ Before::
 
 after::
 
-    func.func @relaxir_main_body(...) -> i64 attributes {llvm.linkage = #llvm.linkage<internal>, relax.entry = {...}}
+    func.func @relaxir_main.body(...) -> i64 attributes {llvm.linkage = #llvm.linkage<internal>, relax.entry = {...}}
     func.func private @kernel_0(...) attributes {llvm.linkage = #llvm.linkage<internal>, llvm.no_inline}
 
 ``@relaxir_main`` is the C function, which :mod:`.wrapper` adds as LLVM IR. Kernels that are inlined cost compile time and code.

@@ -19,8 +19,8 @@ __all__ = ["body_name", "entry_point"]
 
 
 def body_name(spec: EntrySpec) -> str:
-    """The name that the lowered function has beside its entry point."""
-    return spec.symbol + "_body"
+    """The name that the lowered function has beside its entry point; no C function has a dot."""
+    return spec.symbol + ".body"
 
 
 def entry_point(spec: EntrySpec, arena: Arena, more: Sequence[str] = ()) -> str:

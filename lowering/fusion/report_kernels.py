@@ -12,7 +12,7 @@ after: the same module, and in the report (``relax-opt --relax-report``), of ``@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -41,17 +41,21 @@ class ReportKernels(LoweringPass):
     name: ClassVar[str] = "relax-report-kernels"
 
     def run(self, op: ir.Operation) -> None:
-        report_kernels(op, [e.spec.name for _, e in entries_of(op) if not e.is_step])
+        report_kernels(op, {name_of(f): e.spec.name for f, e in entries_of(op) if not e.is_step})
 
 
-def report_kernels(module: ir.Operation, names: Collection[str]) -> None:
-    """Adds a section for each of these functions, whose kernels are outlined, if anyone collects them."""
+def report_kernels(module: ir.Operation, names: Mapping[str, str]) -> None:
+    """Adds a section for each entry, whose kernels are outlined, if anyone collects them.
+
+    Args:
+        names: of entries, by the names of their functions.
+    """
     if not report.is_collecting():
         return
     kernels = {name_of(f): f for f in functions(module) if KERNEL in f.attributes}
     for function in functions(module):
         if name_of(function) in names and body_of(function) is not None:
-            report.add(KernelSection(name_of(function), tuple(_kernels(function, kernels))))
+            report.add(KernelSection(names[name_of(function)], tuple(_kernels(function, kernels))))
 
 
 def _kernels(function: func.FuncOp, kernels: dict[str, func.FuncOp]) -> Iterator[Kernel]:

@@ -73,11 +73,17 @@ def _lower_constant(b: LinalgBuilder, source: Source) -> Tensor:
 
 
 def constant_tensor(attribute: ir.Attribute) -> Tensor:
-    """``arith.constant`` of a relax elements attribute, stored as its dtype is."""
+    """``arith.constant`` of a relax elements attribute, stored as its dtype is.
+
+    A resource becomes elements: LLVM reads as much of it as the type says, whatever there is.
+
+    Raises:
+        RelaxError: a resource has no data, or not as much as its type says.
+    """
     info = TensorInfo.of(attribute.type)
     stored = storage_type(attribute.type)
     splat = _splat_number(attribute, info)
-    if stored != attribute.type:
+    if stored != attribute.type or not isinstance(attribute, ir.DenseElementsAttr):
         attribute = _stored_elements(attribute, info.dtype, stored)
     return Tensor(emit("arith.constant", stored, value=attribute), info, splat)
 

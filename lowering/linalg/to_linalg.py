@@ -264,7 +264,10 @@ class _Converter:
     def _keep(self, op: ir.Operation) -> Nested:
         """An op of another dialect: new operands, new types where it only passes tensors on."""
         if op.name == "arith.constant" and is_tensor(op.results[0]):
-            self.tensors[op.results[0]] = constant_tensor(op.attributes["value"])
+            try:
+                self.tensors[op.results[0]] = constant_tensor(op.attributes["value"])
+            except RelaxError as error:
+                raise RelaxError(f"'{op.name}' op {error.args[0]}", op.location) from None
             self.lowered.append(op)
             return
         if op.name == "cf.assert":

@@ -45,11 +45,13 @@ class _Frame:
         tensors: a C array.
         pointer: its address.
         state: the number of the state whose addresses are in it.
+        held: where that state is.
     """
 
     tensors: Any
     pointer: ctypes.c_void_p = field(init=False)
     state: int = -1
+    held: MemoryRanges = field(init=False)
     _slab: Array = field(init=False)
     _start: int = 0
     _used: int = _SLAB + 1  # no piece yet, for a result of no bytes either
@@ -172,13 +174,13 @@ class BoundEntry(EntryInputs):
             try:
                 if not tensor.is_contiguous() or tensor.is_neg():
                     return None
-                where = tensor.data_ptr()
-            except RuntimeError:  # has no memory, as within transformations of functions
+                where, shape = tensor.data_ptr(), tensor.shape
+            except RuntimeError:  # has no memory, as within transformations of functions, or several shapes
                 return None
-            if where % alignment:
+            if where == 0 or where % alignment:
                 return None
             tensors[position] = where
-            shapes.append(tensor.shape)
+            shapes.append(shape)
         return tuple(shapes)
 
     def _found_torch(self) -> TorchTensors | None:
@@ -278,7 +280,11 @@ class BoundEntry(EntryInputs):
             if frame.state != state.number:
                 for spec in self.spec.state:
                     frame.tensors[spec.argument] = state.address(spec.name)
-                frame.state = state.number
+                frame.state, frame.held = (
+                    state.number,
+                    MemoryRanges(memory_range(state[s.name], s.name) for s in self.spec.state),
+                )
+            _copies = self._apart(frame, plan)  # live until the call is done
             try:
                 self._invoke(frame, plan)
             except RefusedError:
@@ -286,6 +292,17 @@ class BoundEntry(EntryInputs):
             except RelaxError as error:
                 state.fail(str(error))
                 raise
+
+    def _apart(self, frame: _Frame, plan: CallPlan) -> list[Array]:
+        """Copies, which the frame then names, of inputs that are part of the state's memory: code reads them when it has written."""
+        copies: list[Array] = []
+        for position, nbytes in plan.read:
+            start = frame.tensors[position]
+            if frame.held.overlap(start, start + nbytes) is not None:
+                copy, frame.tensors[position] = aligned_block(_BYTES, (nbytes,), nbytes)
+                ctypes.memmove(frame.tensors[position], start, nbytes)
+                copies.append(copy)
+        return copies
 
     def _invoke(self, frame: _Frame, plan: CallPlan) -> None:
         if self._team.count != told.count:

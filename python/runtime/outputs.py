@@ -13,7 +13,15 @@ from ..dialect.errors import RelaxError
 from ..lowering.manifest_specs import EntrySpec, TensorSpec
 from ..weights.arrays import Array, ArraySpec, address, is_torch, to_numpy
 
-__all__ = ["MemoryRanges", "arranged_outputs", "memory_range", "output_address", "trimmed", "writable_address"]
+__all__ = [
+    "MemoryRanges",
+    "arranged_outputs",
+    "memory_range",
+    "output_address",
+    "trimmed",
+    "writable_address",
+    "writable_array",
+]
 
 # Looked up once: a call takes both for every result.
 _addressof, _from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
@@ -95,19 +103,37 @@ def writable_address(array: Array, dtype: np.dtype[Any], shape: tuple[int, ...])
     return None if start % dtype.alignment else start
 
 
+def writable_array(value: object, what: str) -> Array:
+    """A tensor of any library as an array over its memory, which code may write to as long as the tensor lives.
+
+    Raises:
+        RelaxError: it is none, has gaps, must not be written to, or may show a copy of its memory: a scalar, a negated view, zeros
+            without memory, what has ``__array_interface__`` alone.
+    """
+    array = to_numpy(value, what)
+    if not isinstance(value, np.ndarray) and array.nbytes and not _is_own(value, array, what):
+        raise RelaxError(f"{what}: expected an array or a tensor that shows its own memory, got a copy of it")
+    flags = array.flags
+    if not (flags.writeable and flags.c_contiguous and flags.aligned):
+        raise RelaxError(f"{what}: expected memory that is contiguous, aligned and writable")
+    return array
+
+
+def _is_own(value: object, array: Array, what: str) -> bool:
+    """Whether the value shows the same memory again while the first array holds it, which one by its interface does not."""
+    return (is_torch(value) or hasattr(value, "__dlpack__")) and address(to_numpy(value, what)) == address(array)
+
+
 def output_address(spec: TensorSpec, value: object, expected: ArraySpec) -> int:
     """Where a call may write an output to.
 
     Raises:
-        RelaxError: it has another dtype or shape, has gaps, or must not be written to.
+        RelaxError: it has another dtype or shape, has gaps, must not be written to, or shows a copy of its memory.
     """
     what = f"output '{spec.name}'"
     if is_torch(value) and getattr(value, "requires_grad", False):
         raise RelaxError(f"{what}: expected a tensor that requires no gradient, got one that does")
-    array = to_numpy(value, what)
+    array = writable_array(value, what)
     if ArraySpec.of(array) != expected:
         raise RelaxError(f"{what}: expected {expected}, got {ArraySpec.of(array)}")
-    flags = array.flags
-    if not (flags.writeable and flags.c_contiguous and flags.aligned):
-        raise RelaxError(f"{what}: expected memory that is contiguous, aligned and writable")
     return address(array)

@@ -12,6 +12,7 @@ from ..dialect.checks import expect
 from ..dialect.errors import RelaxError
 from ..lowering.manifest_specs import StateSpec
 from ..weights.arrays import Array, ArraySpec, address, aligned_empty, to_numpy
+from .outputs import memory_range, writable_array
 
 __all__ = ["State", "fill"]
 
@@ -38,7 +39,7 @@ class State(Mapping[str, Array]):
             given: memory to use, by name: arrays of the right shape and dtype (NumPy, torch, DLPack), which calls then update.
 
         Raises:
-            RelaxError: a given array has no such name, shape or dtype, or cannot be written in place.
+            RelaxError: a given array has no such name, shape or dtype, cannot be written in place, or shares memory with another.
         """
         self.number = next(_numbers)
         self._specs = specs
@@ -50,6 +51,7 @@ class State(Mapping[str, Array]):
             expect(given, Mapping, "state as a mapping from names to arrays")
         for name, value in (given or {}).items():
             self._adopt(name, value)
+        self._check_apart()
 
     def __getitem__(self, name: str) -> Array:
         self._spec(name)
@@ -127,20 +129,21 @@ class State(Mapping[str, Array]):
 
     def _adopt(self, name: str, value: object) -> None:
         """Uses memory that the caller gave."""
-        self._keep(name, self._usable(name, value))
+        array = writable_array(value, f"state '{name}'")
+        self._keep(name, self._fitting(name, array))
+
+    def _check_apart(self) -> None:
+        """Raises RelaxError when two tensors share memory, which a call updates for one after the other."""
+        ranges = sorted(memory_range(array, name) for name, array in self._arrays.items() if array.nbytes)
+        for (_, last, one), (first, _, other) in itertools.pairwise(ranges):
+            if first < last:
+                raise RelaxError(f"state '{other}': expected memory of its own, got some that state '{one}' has")
 
     def _fitting(self, name: str, value: object) -> Array:
         spec = self._spec(name)
         array = to_numpy(value, f"state '{name}'")
         if ArraySpec.of(array) != spec.array:
             raise RelaxError(f"state '{name}': expected {spec.array}, got {ArraySpec.of(array)}")
-        return array
-
-    def _usable(self, name: str, value: object) -> Array:
-        array = self._fitting(name, value)
-        flags = array.flags
-        if not (flags.writeable and flags.c_contiguous and flags.aligned):
-            raise RelaxError(f"state '{name}': expected memory that is contiguous, aligned and writable")
         return array
 
 

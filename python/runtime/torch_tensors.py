@@ -35,15 +35,15 @@ class TorchTensors:
 
     def writable_address(self, tensor: Any, dtype: Any, shape: tuple[int, ...], alignment: int) -> int | None:
         """Where a tensor lies that looks as most do: dense, contiguous, without gradient; None for any other."""
-        if tensor.dtype is not dtype or tensor.shape != shape or tensor.requires_grad:
-            return None
-        if tensor.layout is not self.strided or not tensor.is_cpu or not tensor.is_contiguous() or tensor.is_neg():
+        if tensor.dtype is not dtype or tensor.requires_grad or tensor.layout is not self.strided or not tensor.is_cpu:
             return None
         try:
+            if tensor.shape != shape or not tensor.is_contiguous() or tensor.is_neg():
+                return None
             start = tensor.data_ptr()
-        except RuntimeError:  # has no memory, as within transformations of functions
+        except RuntimeError:  # has no memory, as within transformations of functions, or several shapes
             return None
-        return None if start % alignment else start
+        return None if start == 0 or start % alignment else start
 
 
 @cache

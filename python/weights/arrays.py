@@ -150,9 +150,10 @@ def _from_torch(tensor: Any, what: str) -> Array:
     torch = sys.modules["torch"]
     if tensor.device.type != "cpu":
         raise RelaxError(f"{what}: expected a tensor in host memory, got one on '{tensor.device}'")
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        raise RelaxError(f"{what}: expected a dense tensor, got layout {tensor.layout} and dtype {tensor.dtype}")
-    plain = tensor.detach().resolve_neg()
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
+        nested = "nested, " if tensor.is_nested else ""
+        raise RelaxError(f"{what}: expected a dense tensor, got {nested}layout {tensor.layout} and dtype {tensor.dtype}")
+    plain = _with_memory(tensor.detach().resolve_neg(), what)
     name = str(plain.dtype).removeprefix("torch.")
     try:
         if name not in TORCH_BITS:
@@ -160,6 +161,24 @@ def _from_torch(tensor: Any, what: str) -> Array:
         return plain.view(getattr(torch, TORCH_BITS[name])).numpy().view(_ml_dtype(name))
     except (TypeError, RuntimeError) as error:
         raise RelaxError(f"{what}: expected a tensor that NumPy can see, got {tensor.dtype}: {error}") from None
+
+
+def _with_memory(tensor: Any, what: str) -> Any:
+    """The tensor, of zeros where there are none in memory. One may have let go of its storage, which NumPy does not see."""
+    torch = sys.modules["torch"]
+    if not tensor.numel():
+        return tensor
+    if torch._is_zerotensor(tensor):
+        return torch.zeros_like(tensor, memory_format=torch.contiguous_format)
+    last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    needed = (tensor.storage_offset() + last + 1) * tensor.element_size()
+    try:
+        held = tensor.untyped_storage().nbytes() if tensor.data_ptr() else 0
+    except RuntimeError:  # within transformations of functions
+        return tensor
+    if held < needed:
+        raise RelaxError(f"{what}: expected a tensor with {needed} bytes of memory, got one that has {held}")
+    return tensor
 
 
 def to_torch(array: Array, what: str) -> Any:

@@ -36,7 +36,7 @@ from support.stages import executable_of, lowered
 
 #: The calls in a compiled function, of kernels and of copies.
 _CALL = re.compile(r"^  (?:%\S+ = )?call \S+ @([\w.]+)\(.*$", re.M)
-_BODY = re.compile(r"^define [^\n]*@relaxir_main_body\(.*?^}$", re.M | re.S)
+_BODY = re.compile(r"^define [^\n]*@relaxir_main\.body\(.*?^}$", re.M | re.S)
 
 
 @dataclass(frozen=True)

@@ -172,6 +172,20 @@ def test_places_that_no_structure_has(text: str, place: int | str):
         rx.Module.parse(function.replace("PLACE", str(place)))
 
 
+@pytest.mark.parametrize("alignment", [0, 3, 1 << 17, 1 << 31, (1 << 32) - 1])
+def test_resources_aligned_to_what_no_memory_is(alignment: int):
+    """MLIR's reader ends the process."""
+    function = """
+        func.func @f() -> tensor<1xf32> {
+          %0 = arith.constant dense_resource<r> : tensor<1xf32>
+          return %0 : tensor<1xf32>
+        }
+        {-# dialect_resources: { builtin: { r: "0xALIGNED0000803F" } } #-}"""
+    rx.Module.parse(function.replace("ALIGNED", (4).to_bytes(4, "little").hex()))
+    with pytest.raises(rx.RelaxError, match=f"^-: expected a resource aligned to a power of two up to 65536, got {alignment}$"):
+        rx.Module.parse(function.replace("ALIGNED", alignment.to_bytes(4, "little").hex()))
+
+
 #: Values of attributes for which the bindings have no class.
 UNKNOWN_TO_BINDINGS = [
     "array<ui64: 1>", "array<si8>", "array<i128: 1>", "array<f16: 1.0>", "array<bf16>", "array<f8E4M3FN: 1.0>",

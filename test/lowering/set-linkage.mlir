@@ -1,6 +1,6 @@
 // RUN: relax-opt %s --relax-set-linkage | filecheck %s
 
-// CHECK-LABEL: func.func @relaxir_main_body(
+// CHECK-LABEL: func.func @relaxir_main.body(
 // CHECK-SAME: llvm.linkage = #llvm.linkage<internal>
 // CHECK: func.func private @kernel_0(
 // CHECK-SAME: attributes {llvm.linkage = #llvm.linkage<internal>, llvm.no_inline}

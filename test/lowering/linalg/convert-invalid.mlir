@@ -49,3 +49,21 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %1 = builtin.unrealized_conversion_cast %0 : tuple<tensor<4xf32>> to tensor<4xf32>
   return %1 : tensor<4xf32>
 }
+
+// -----
+
+func.func @without_data() -> tensor<2xf32> {
+  // expected-error@+1 {{'arith.constant' op expected the data of dense_resource<elsewhere> : tensor<2xf32> in the module, got none}}
+  %0 = arith.constant dense_resource<elsewhere> : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+// -----
+
+func.func @too_short() -> tensor<2xf32> {
+  // expected-error@+1 {{'relax.constant' op expected 8 bytes of tensor data, got 4}}
+  %0 = "relax.constant"() {value = dense_resource<short> : tensor<2xf32>} : () -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+{-# dialect_resources: { builtin: { short: "0x040000000000803F" } } #-}
