@@ -14,7 +14,8 @@ after (shortened)::
         outputs = [{dtype = "f32", name = "y", shape = ["n", 64 : i64]}], ...}}
 
 A function whose name later passes could give one of theirs, as ``@kernel_0``, becomes ``@kernel_0.entry``: callers know it by the
-name in ``relax.entry``. Results whose sizes data decides come in as much memory as they can need, with their sizes (:mod:`.bound_results`).
+name in ``relax.entry``. Results whose sizes data decides come in as much memory as they can need, with their sizes
+(:mod:`.bound_results`).
 """
 
 from __future__ import annotations

@@ -294,7 +294,7 @@ class BoundEntry(EntryInputs):
                 raise
 
     def _apart(self, frame: _Frame, plan: CallPlan) -> list[Array]:
-        """Copies, which the frame then names, of inputs that are part of the state's memory: code reads them when it has written."""
+        """Copies, which the frame then names, of inputs that are part of the state's memory, which code writes."""
         copies: list[Array] = []
         for position, nbytes in plan.read:
             start = frame.tensors[position]

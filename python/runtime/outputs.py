@@ -107,8 +107,8 @@ def writable_array(value: object, what: str) -> Array:
     """A tensor of any library as an array over its memory, which code may write to as long as the tensor lives.
 
     Raises:
-        RelaxError: it is none, has gaps, must not be written to, or may show a copy of its memory: a scalar, a negated view, zeros
-            without memory, what has ``__array_interface__`` alone.
+        RelaxError: it is none, has gaps, must not be written to, or may show a copy of its memory: a scalar, a negated view,
+            zeros without memory, what has ``__array_interface__`` alone.
     """
     array = to_numpy(value, what)
     if not isinstance(value, np.ndarray) and array.nbytes and not _is_own(value, array, what):

@@ -39,7 +39,8 @@ class State(Mapping[str, Array]):
             given: memory to use, by name: arrays of the right shape and dtype (NumPy, torch, DLPack), which calls then update.
 
         Raises:
-            RelaxError: a given array has no such name, shape or dtype, cannot be written in place, or shares memory with another.
+            RelaxError: a given array has no such name, shape or dtype, cannot be written in place, or shares memory with
+                another.
         """
         self.number = next(_numbers)
         self._specs = specs

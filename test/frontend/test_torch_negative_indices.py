@@ -7,14 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional as F
+from torch.nn import functional
 
 import relaxir as rx
 
 Tensor = torch.Tensor
 _OPERATORS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "embedding": lambda x, i: F.embedding(i, x),
-    "embedding_bag": lambda x, i: F.embedding_bag(i.reshape(1, -1), x),
+    "embedding": lambda x, i: functional.embedding(i, x),
+    "embedding_bag": lambda x, i: functional.embedding_bag(i.reshape(1, -1), x),
     "index_select": lambda x, i: x.index_select(0, i),
     "index_select_scalar": lambda x, i: x[0, 0].index_select(0, i[:1]),
     "gather": lambda x, i: x.gather(0, i[:, None]),

@@ -80,7 +80,7 @@ def test_zeros_that_have_no_memory(doubled: Any) -> None:
 @pytest.mark.parametrize("made", [_without_storage, _with_less])
 def test_a_tensor_whose_storage_is_gone(doubled: Any, made: Any) -> None:
     executable = rx.compile(_module())
-    with pytest.raises(rx.RelaxError, match="weight 'w': expected a tensor with 1[26][08] bytes of memory, got one that has "):
+    with pytest.raises(rx.RelaxError, match=r"weight 'w': expected a tensor with 1[26][08] bytes of memory, got one that has "):
         executable.prepare({"w": made()})
     if made is _without_storage:  # torch itself reads behind a storage that has become smaller
         with pytest.raises(rx.RelaxError, match="input 'x': expected a tensor with 128 bytes of memory, got one that has 0"):
