@@ -13,8 +13,8 @@ after (shortened)::
         weights = [{dtype = "f32", name = "w", shape = [64 : i64, 64 : i64]}],
         outputs = [{dtype = "f32", name = "y", shape = ["n", 64 : i64]}], ...}}
 
-A function whose name later passes could give one of theirs, as ``@kernel_0``, becomes ``@kernel_0.entry``: callers know it by the
-name in ``relax.entry``. Results whose sizes data decides come in as much memory as they can need, with their sizes
+A function whose name later passes could give one of theirs, as ``@kernel_0``, becomes ``@kernel_0.entry``: callers know it by
+the name in ``relax.entry``. Results whose sizes data decides come in as much memory as they can need, with their sizes
 (:mod:`.bound_results`).
 """
 

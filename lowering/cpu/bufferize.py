@@ -25,22 +25,25 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...dialect.bindings import arith, func, ir
+from ...dialect.functions import body_of, functions, name_of
 from ...dialect.traversal import nested_operations
 from ..entries import entries_of
 from ..fusion.linalg_queries import is_empty, owner_name
 from ..fusion.separate_beginnings import separate_beginnings
 from ..lowering_pass import LoweringPass
 from ..marks import LOOPS_ALLOCATE
+from .copy_parts import copy_parts
 from .drop_last_copies import drop_last_copies
+from .trace import SizeTracer
 from .upstream import run_upstream
 
 __all__ = ["Bufferize", "bufferize", "hide_bounds"]
 
 _BUFFERIZE = (
     "builtin.module(one-shot-bufferize{{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map "
-    "allow-return-allocs-from-loops={loops}}},"
-    "canonicalize,cse,drop-equivalent-buffer-results{{modify-public-functions=1}},canonicalize,cse)"
+    "allow-return-allocs-from-loops={loops}}})"
 )
+_SIMPLIFY = "builtin.module(canonicalize,cse,drop-equivalent-buffer-results{modify-public-functions=1},canonicalize,cse)"
 
 _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
 
@@ -64,6 +67,12 @@ def bufferize(module: ir.Operation) -> None:
     run_upstream(module, _BUFFERIZE.format(loops=int(LOOPS_ALLOCATE in module.attributes)))
     if LOOPS_ALLOCATE in module.attributes:
         del module.attributes[LOOPS_ALLOCATE]
+    known = {name_of(f): e.spec.shapes for f, e in entries_of(module)}
+    for function in functions(module):
+        arguments = [] if body_of(function) is None else list(function.arguments)
+        shapes = zip(arguments, known.get(name_of(function), ()), strict=False)
+        copy_parts(function.operation, SizeTracer({a: list(s) for a, s in shapes}))
+    run_upstream(module, _SIMPLIFY)
     drop_last_copies(module)
 
 

@@ -154,7 +154,7 @@ class SizeTracer:
         op = value.owner.operation
         if op.name == "arith.constant":
             return ir.IntegerAttr(op.attributes["value"]).value
-        if op.name in _CASTS:
+        if op.name in _CASTS or (op.name == "arith.ori" and op.operands[0] == op.operands[1]):
             return self.value(op.operands[0])
         if op.name in ("memref.dim", "tensor.dim"):
             shape, axis = self.shape(op.operands[0]), self.value(op.operands[1])

@@ -83,3 +83,53 @@ func.func private @slices(%x: tensor<?xf32> {bufferization.writable = false},
   %r = tensor.insert_slice %y into %out[%i] [%size] [1] : tensor<?xf32> into tensor<?xf32>
   return %r : tensor<?xf32>
 }
+
+// The first part along the second dimension has gaps between its rows, where there is more than one; the first along the first
+// dimension has none.
+// CHECK-LABEL: func.func @parts(
+// CHECK: %[[PART:.*]] = memref.subview %arg0[0, 0, 0] [3, 1,
+// CHECK: %[[COPY:.*]] = memref.alloc
+// CHECK-NEXT: memref.copy %[[PART]], %[[COPY]]
+// CHECK: call @kernel_1(%[[COPY]],
+// CHECK-NOT: memref.copy
+// CHECK: call @kernel_2(
+// CHECK-NEXT: return
+func.func @parts(%x: tensor<3x4x?xf32> {bufferization.writable = false},
+    %out: tensor<3x1x?xf32> {bufferization.writable = true}, %more: tensor<1x4x?xf32> {bufferization.writable = true}) -> (tensor<3x1x?xf32>, tensor<1x4x?xf32>)
+    attributes {relax.entry = {checks = [], inputs = [{dtype = "f32", name = "x", shape = [3 : i64, 4 : i64, "n"]}],
+    memory = [], name = "parts", outputs = [{dtype = "f32", name = "y", shape = [3 : i64, 1 : i64, "n"]},
+    {dtype = "f32", name = "z", shape = [1 : i64, 4 : i64, "n"]}], safe = 4 : i64, sizes = [], state = [],
+    step = false, symbol = "relaxir_parts", symbols = [{min = 0 : i64, name = "n"}], updates = [], weights = []}} {
+  %c2 = arith.constant 2 : index
+  %n = tensor.dim %x, %c2 : tensor<3x4x?xf32>
+  %p = tensor.extract_slice %x[0, 0, 0] [3, 1, %n] [1, 1, 1] : tensor<3x4x?xf32> to tensor<3x1x?xf32>
+  %y = call @kernel_1(%p, %out) : (tensor<3x1x?xf32>, tensor<3x1x?xf32>) -> tensor<3x1x?xf32>
+  %q = tensor.extract_slice %x[0, 0, 0] [1, 4, %n] [1, 1, 1] : tensor<3x4x?xf32> to tensor<1x4x?xf32>
+  %z = call @kernel_2(%q, %more) : (tensor<1x4x?xf32>, tensor<1x4x?xf32>) -> tensor<1x4x?xf32>
+  %r = bufferization.materialize_in_destination %y in %out
+      : (tensor<3x1x?xf32>, tensor<3x1x?xf32>) -> tensor<3x1x?xf32>
+  %s = bufferization.materialize_in_destination %z in %more
+      : (tensor<1x4x?xf32>, tensor<1x4x?xf32>) -> tensor<1x4x?xf32>
+  return %r, %s : tensor<3x1x?xf32>, tensor<1x4x?xf32>
+}
+#id3 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+func.func private @kernel_1(%x: tensor<3x1x?xf32> {bufferization.writable = false},
+    %out: tensor<3x1x?xf32> {bufferization.writable = true}) -> tensor<3x1x?xf32> attributes {relax.kernel} {
+  %y = linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<3x1x?xf32>) outs(%out : tensor<3x1x?xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %e = math.exp %in : f32
+    linalg.yield %e : f32
+  } -> tensor<3x1x?xf32>
+  return %y : tensor<3x1x?xf32>
+}
+func.func private @kernel_2(%x: tensor<1x4x?xf32> {bufferization.writable = false},
+    %out: tensor<1x4x?xf32> {bufferization.writable = true}) -> tensor<1x4x?xf32> attributes {relax.kernel} {
+  %y = linalg.generic {indexing_maps = [#id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<1x4x?xf32>) outs(%out : tensor<1x4x?xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %e = math.exp %in : f32
+    linalg.yield %e : f32
+  } -> tensor<1x4x?xf32>
+  return %y : tensor<1x4x?xf32>
+}
