@@ -39,6 +39,7 @@ from .torch_grids import grid_sampling
 from .torch_import_cache import ImportCache
 from .torch_op import HANDLERS
 from .torch_program import Program, Returned
+from .torch_recurrent import recurrent
 from .torch_resampling import cubic_resampling, exact_quotient, linear_resampling
 from .torch_strided import WRITTEN, strided_as_indices, strided_writes
 from .torch_subgraphs import import_higher_order, refused_graphs
@@ -114,7 +115,7 @@ def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
         torch.ops.aten._linalg_check_errors.default: _assert_factored,
     }
     resampling = linear_resampling(needed) | cubic_resampling(needed) | antialiased_resampling()
-    return asserted | needed | resampling | grid_sampling() | strided_writes() | composites()
+    return asserted | needed | recurrent(needed) | resampling | grid_sampling() | strided_writes() | composites()
 
 
 @functools.lru_cache(maxsize=1)

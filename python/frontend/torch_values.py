@@ -17,6 +17,7 @@ from ..dialect.symbolic import Dim, Expr
 from .element_limits import largest_element
 from .emit import cast, emit, emit_check, full, info_of, integer, match, multiply_all, reshape
 from .ranges import larger, smaller
+from .shown_keys import shows_all_a_key
 from .torch_types import affine_dims, tensor_info
 
 __all__ = [
@@ -85,7 +86,7 @@ class Values:
         self.weights: set[ir.Value] = set()
         self.alike: dict[ir.Value, int] = {}
         self._numbers: dict[ir.Value, Any] = {}
-        self._varies: dict[ir.Value, bool] = {}
+        self._shown: dict[ir.Value, bool] = {}
         self._extremes: dict[str, Dim] = {}
         self._found = 0
         self.elements: dict[str, ir.Value] = {}
@@ -172,20 +173,11 @@ class Values:
         differs = emit(ops.NotEqual, count, full(symbolic.symbol(name), integer(), (1,)))
         emit_check(emit(ops.Take, full(0, integer(), (1,)), cast(differs, integer()), axis=0))
 
-    def depends_on_input(self, value: ir.Value) -> bool:
-        """Whether a relax value is computed from what the caller passes, beyond its sizes. Visits every value once in all."""
-        pending = [value]
-        while pending:
-            current = pending[-1]
-            operands = [] if isinstance(current, ir.BlockArgument) else list(current.owner.operands)
-            unknown = [v for v in operands if v not in self._varies]
-            if current not in self._varies and unknown:
-                pending.extend(unknown)
-                continue
-            pending.pop()
-            is_input = isinstance(current, ir.BlockArgument) and current not in self.weights
-            self._varies[current] = is_input or any(self._varies[v] for v in operands)
-        return self._varies[value]
+    def shows_all_a_key(self, mask: ir.Value) -> bool:
+        """:func:`.shown_keys.shows_all_a_key`, once of a mask that layers share."""
+        if mask not in self._shown:
+            self._shown[mask] = shows_all_a_key(mask)
+        return self._shown[mask]
 
     def bind_shape(self, op: ir.Operation) -> None:
         """Takes note of a ``torch.bind_symbolic_shape``."""

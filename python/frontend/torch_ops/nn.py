@@ -84,11 +84,7 @@ def _with_heads_of(query: ir.Value, key: ir.Value) -> ir.Value:
 
 
 def _zero_where_nothing_is_seen(op: TorchOp, result: ir.Value, mask: ir.Value | None) -> ir.Value:
-    """torch gives zeros for a query whose mask hides every key, relax.attention NaN.
-
-    Only a mask computed from what the caller passes can hide them all: one made from shapes alone that does so would be an
-    error of the model.
-    """
-    if mask is None or not op.values.depends_on_input(mask):
+    """torch gives zeros for a query whose mask hides every key, relax.attention NaN."""
+    if mask is None or op.values.shows_all_a_key(mask):
         return result
     return zero_where_nothing_is_seen(result, mask)

@@ -146,7 +146,8 @@ def _corrected(variance: ir.Value, count: int | Expr, correction: float) -> ir.V
         left = max(count - correction, 0)
         return emit(ops.Multiply, variance, full(count / left if left else math.inf, dtype))
     total = full(count, dtype)
-    return emit(ops.Divide, emit(ops.Multiply, variance, total), emit(ops.Subtract, total, full(correction, dtype)))
+    left = emit(ops.Maximum, emit(ops.Subtract, total, full(correction, dtype)), full(0, dtype))
+    return emit(ops.Divide, emit(ops.Multiply, variance, total), left)
 
 
 @handles("aten.cumsum", "aten.cumprod")

@@ -1,0 +1,82 @@
+"""Open sizes that are one or none when a model runs, where operators do something else than with more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+import relaxir as rx
+
+Tensor = torch.Tensor
+
+
+class _Calls(torch.nn.Module):
+    def __init__(self, function: Any):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.function(*inputs)
+
+
+def _open(function: Any, given: tuple[Tensor, ...], axes: list[list[int]]) -> Any:
+    dims = [{a: torch.export.Dim(f"n{i}_{a}") for a in own} for i, own in enumerate(axes)]
+    return rx.compile(rx.from_torch(torch.export.export(_Calls(function), given, dynamic_shapes=(tuple(dims),))))
+
+
+@pytest.mark.parametrize(
+    ("mode", "padding"),
+    [("bilinear", "zeros"), ("bilinear", "border"), *((mode, "reflection") for mode in ("bilinear", "nearest", "bicubic"))],
+)
+@pytest.mark.parametrize("corners", [True, False])
+def test_images_of_one_row_or_column(mode: str, padding: str, corners: bool) -> None:
+    def sampled(x: Tensor, grid: Tensor) -> Tensor:
+        return functional.grid_sample(x, grid, mode, padding, align_corners=corners)
+
+    grid = 3 * torch.rand(1, 5, 6, 2) - 1.5
+    call = _open(sampled, (torch.randn(1, 2, 7, 9), grid), [[2, 3], []])
+    for sizes in ((7, 9), (4, 1), (1, 4), (1, 1), (2, 3)):
+        x = torch.randn(1, 2, *sizes)
+        np.testing.assert_allclose(call(x, grid), sampled(x, grid), rtol=1e-4, atol=1e-4, err_msg=f"{sizes}")
+
+
+@pytest.mark.parametrize("corners", [True, False])
+def test_volumes_of_one_layer(corners: bool) -> None:
+    def sampled(x: Tensor, grid: Tensor) -> Tensor:
+        return functional.grid_sample(x, grid, "bilinear", "reflection", align_corners=corners)
+
+    grid = 3 * torch.rand(1, 2, 3, 4, 3) - 1.5
+    call = _open(sampled, (torch.randn(1, 2, 5, 7, 9), grid), [[2, 3, 4], []])
+    for sizes in ((5, 7, 9), (1, 7, 9), (5, 1, 9), (5, 7, 1), (1, 1, 1)):
+        x = torch.randn(1, 2, *sizes)
+        np.testing.assert_allclose(call(x, grid), sampled(x, grid), rtol=1e-4, atol=1e-4, err_msg=f"{sizes}")
+
+
+@pytest.mark.parametrize("correction", [0, 1, 2, 3])
+def test_variances_of_few_numbers(correction: int) -> None:
+    def spread(x: Tensor) -> list[Tensor]:
+        return [x.var(1, correction=correction), x.std(1, correction=correction), *torch.var_mean(x, 1, correction=correction)]
+
+    call = _open(spread, (torch.randn(3, 9),), [[1]])
+    for n in (9, 4, 3, 2, 1, 0):
+        x = torch.randn(3, n)
+        for found, expected in zip(call(x), spread(x), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6, err_msg=f"{n}")
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_dropout_between_recurrent_layers(kind: str) -> None:
+    """torch decomposes it to nothing; one layer has none."""
+    x = torch.randn(5, 2, 4)
+    for layers, dropout, train in ((2, 0.5, False), (1, 0.0, True), (2, 0.0, True)):
+        model = getattr(torch.nn, kind)(4, 4, layers, dropout=dropout).train(train)
+        executable = rx.compile(rx.from_torch(torch.export.export(model, (x,))))
+        bound = executable.bind(executable.prepare(model.state_dict()))
+        np.testing.assert_allclose(bound(x)[0], model(x)[0].detach(), rtol=1e-4, atol=1e-5)
+    model = getattr(torch.nn, kind)(4, 4, 2, dropout=0.5).train()
+    with pytest.raises(rx.RelaxError, match=r"native_dropout[^|]*model.eval\(\) before export"):
+        rx.from_torch(torch.export.export(model, (x,)))
