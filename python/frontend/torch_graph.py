@@ -34,13 +34,13 @@ from .torch_copies import exact_copies
 from .torch_decomposing import decomposing
 from .torch_extern_nodes import has_own_form, import_extern, operator_of
 from .torch_functional import functional
-from .torch_graph_numbers import ON_NUMBERS, known_number
+from .torch_graph_numbers import ON_NUMBERS, in_whole_numbers, known_number
 from .torch_grids import grid_sampling
 from .torch_import_cache import ImportCache
 from .torch_op import HANDLERS
 from .torch_program import Program, Returned
 from .torch_recurrent import recurrent
-from .torch_resampling import cubic_resampling, exact_quotient, linear_resampling
+from .torch_resampling import cubic_resampling, linear_resampling
 from .torch_strided import WRITTEN, strided_as_indices, strided_writes
 from .torch_subgraphs import import_higher_order, refused_graphs
 from .torch_values import ALIKE, EXTREME, EXTREMES, KIND, SIZES, SYMBOL, SYMBOLS
@@ -422,7 +422,7 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
         found = classes.get(type(expr).__name__)
         if type(expr).__name__ in EXTREMES and len(expr.args) == 2:
             return self._affine_symbol(self._extreme(expr), operands)
-        if (exact := exact_quotient(expr)) is not None:
+        if (exact := in_whole_numbers(expr)) is not None:
             return self._affine_of(exact, operands)
         if found is None:
             raise NotImplementedError(str(expr))

@@ -7,15 +7,20 @@ import operator
 
 import sympy
 import torch
+from torch.utils._sympy.functions import FloorDiv, Mod
 
 from ..dialect.bindings import extras_module
+from .whole_numbers import LARGEST_FACTOR
 
-__all__ = ["ON_NUMBERS", "known_number"]
+__all__ = ["ON_NUMBERS", "in_whole_numbers", "known_number"]
 
 fx_importer = extras_module("extras.fx_importer")
 
 #: Operations on numbers for which the torch dialect has none; they are known by their own names.
-ON_NUMBERS = {operator.pow, math.trunc, torch.sym_float, torch.sym_max, torch.sym_min, torch.sym_sqrt}
+ON_NUMBERS = {
+    math.ceil, math.floor, math.trunc, operator.and_, operator.lshift, operator.pow, operator.rshift, round, torch.sym_float,
+    torch.sym_max, torch.sym_min, torch.sym_sqrt,
+}  # fmt: skip
 
 
 def known_number(node: torch.fx.Node) -> int | None:
@@ -26,3 +31,47 @@ def known_number(node: torch.fx.Node) -> int | None:
     if isinstance(value, torch.SymInt) and isinstance(value.node.expr, sympy.Integer):
         return int(value.node.expr)
     return value if isinstance(value, int) else None
+
+
+def in_whole_numbers(expr: sympy.Expr) -> sympy.Expr | None:
+    """``5 * n // 2`` of torch's expression for the whole part of ``2.5 * n``, and likewise for other ways to round, and for
+    bits that are kept, as :mod:`.whole_numbers` has them; None of another expression.
+    """
+    name = type(expr).__name__
+    if name == "BitwiseFn_bitwise_and":
+        return _kept_bits(*expr.args)
+    fraction = _fraction(expr.args[0]) if name in ("CeilToInt", "FloorToInt", "RoundToInt", "TruncToInt") else None
+    if fraction is None:
+        return None
+    above, below = fraction
+    if name == "CeilToInt":
+        return FloorDiv(above + below - 1, below)
+    if name == "FloorToInt" or (name == "TruncToInt" and above.is_nonnegative):
+        return FloorDiv(above, below)
+    if name != "RoundToInt" or (below != 2 and below % 2 == 0):
+        return None
+    down = FloorDiv(above, 2)
+    return down + Mod(down, 2) * Mod(above, 2) if below == 2 else FloorDiv(2 * above + below, 2 * below)
+
+
+def _fraction(expr: sympy.Expr) -> tuple[sympy.Expr, sympy.Integer] | None:
+    """A size times or by a number, as a numerator and a denominator."""
+    if type(expr).__name__ == "IntTrueDiv" and isinstance(expr.args[1], sympy.Integer) and 0 < expr.args[1] <= LARGEST_FACTOR:
+        return expr.args[0], expr.args[1]
+    if not isinstance(expr, sympy.Mul) or len(expr.args) != 2 or not isinstance(expr.args[0], sympy.Float):
+        return None
+    times, by = float(expr.args[0]).as_integer_ratio()
+    size = expr.args[1].args[0] if type(expr.args[1]).__name__ == "ToFloat" else expr.args[1]
+    return (times * size, sympy.Integer(by)) if 0 < times < LARGEST_FACTOR and by <= LARGEST_FACTOR else None
+
+
+def _kept_bits(size: sympy.Expr, mask: sympy.Expr) -> sympy.Expr | None:
+    """As :func:`.whole_numbers.masked`."""
+    if isinstance(size, sympy.Integer):
+        size, mask = mask, size
+    if not isinstance(mask, sympy.Integer):
+        return None
+    bits = int(mask)
+    if bits > 0 and (bits & (bits + 1)) == 0:
+        return Mod(size, bits + 1)
+    return FloorDiv(size, -bits) * -bits if bits < -1 and (-bits & (-bits - 1)) == 0 else None

@@ -11,6 +11,7 @@ from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
 from ..dialect.symbolic import Expr, symbol
 from .emit import info_of, integer
+from .whole_numbers import masked, shifted
 
 __all__ = ["emit_guards"]
 
@@ -35,6 +36,9 @@ _INTEGER: dict[type[ast.operator], tuple[Callable[[Any, Any], Any], str]] = {
     ast.Sub: (lambda a, b: a - b, "arith.subi"),
     ast.Mult: (lambda a, b: a * b, "arith.muli"),
     ast.FloorDiv: (lambda a, b: a // b, "arith.floordivsi"),
+    ast.BitAnd: (masked, "arith.andi"),
+    ast.LShift: (shifted, "arith.shli"),
+    ast.RShift: (lambda a, b: shifted(a, -b), "arith.shrsi"),
 }
 _FLOAT: dict[type[ast.operator], str] = {
     ast.Add: "arith.addf", ast.Sub: "arith.subf", ast.Mult: "arith.mulf", ast.Div: "arith.divf",
@@ -50,7 +54,8 @@ _COMPARED: dict[str, ast.cmpop] = {
 _DIVISIONS = {"FloorDiv": ast.FloorDiv(), "CleanDiv": ast.FloorDiv(), "Mod": ast.Mod(), "PythonMod": ast.Mod()}
 _TO_FLOAT = {"sym_float", "ToFloat", "float"}
 _ROUNDINGS = {
-    "trunc": 0, "TruncToInt": 0, "int": 0, "floor": -1, "FloorToInt": -1, "ceil": 1, "CeilToInt": 1,
+    "trunc": "trunc", "TruncToInt": "trunc", "int": "trunc", "floor": "floor", "FloorToInt": "floor", "ceil": "ceil",
+    "CeilToInt": "ceil", "round": "round", "RoundToInt": "round",
 }  # fmt: skip
 
 
@@ -142,18 +147,26 @@ class _Scalars:
             first = ir.Operation.create("arith.select", [a.type], [is_first, a, b]).result
         return first
 
-    def _rounded(self, x: _Number, direction: int) -> _Number:
-        """A float as an integer: towards zero, down or up."""
+    def _rounded(self, x: _Number, how: str) -> _Number:
+        """A float as an integer: towards zero, down, up, or to the nearest, halves to the even one."""
         if not _is_float(x):
             return x
         x = self._float(x)
         whole = _made("arith.fptosi", integer(), x)
-        if not direction:
+        if how == "trunc":
             return whole
-        is_off = self._compared(ast.Gt() if direction < 0 else ast.Lt(), self._float(whole), x)
-        assert isinstance(is_off, ir.Value)
-        off = _made("arith.extui", integer(), is_off)
-        return _made("arith.subi" if direction < 0 else "arith.addi", integer(), whole, off)
+        if how == "round":
+            down = self._rounded(x, "floor")
+            rest = self._arithmetic(ast.Sub(), x, self._float(down))
+            is_odd = self._compared(ast.NotEq(), self._arithmetic(ast.Mod(), down, 2), 0)
+            half = self._joined("arith.andi", [self._compared(ast.Eq(), rest, 0.5), is_odd])
+            more = self._joined("arith.ori", [self._compared(ast.Gt(), rest, 0.5), half])
+            return self._arithmetic(ast.Add(), down, self._number_of(more))
+        is_off = self._compared(ast.Gt() if how == "floor" else ast.Lt(), self._float(whole), x)
+        return self._arithmetic(ast.Sub() if how == "floor" else ast.Add(), whole, self._number_of(is_off))
+
+    def _number_of(self, holds: _Number) -> _Number:
+        return _made("arith.extui", integer(), holds) if isinstance(holds, ir.Value) else int(bool(holds))
 
     def _joined(self, name: str, values: Sequence[_Number]) -> _Number:
         first, *others = values

@@ -37,11 +37,12 @@ _OF_MEMORY = ("stride(", "storage_offset(")
 #: How torch calls symbols.
 _SYMBOL = re.compile(r"\b[suz]\d+\b")
 
-#: Functions of torch that look at how tensors lie in memory, or at sizes that are compared here when the model runs.
+#: Functions of torch that look at how tensors lie in memory, at sizes that are compared here when the model runs, or for the
+#: faster one of two ways to one result.
 _OF_LAYOUT = {
     "_compute_slice_index", "_reshape_view_helper", "_reshape_view_helper_core_alg", "check_contiguous_sizes_strides",
     "compute_elementwise_output_strides", "infer_size", "is_contiguous", "is_contiguous_for_memory_format",
-    "is_non_overlapping_and_dense", "make_contiguous_strides_for",
+    "is_non_overlapping_and_dense", "isin", "make_contiguous_strides_for",
 }  # fmt: skip
 #: Frames of torch around a graph that it traces again: arithmetic on sizes, which stays in the graph.
 _OF_TRACING = {("module.py", "_call_impl"), ("functional_tensor.py", "__new__")}

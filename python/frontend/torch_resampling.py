@@ -11,14 +11,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import sympy
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
-from torch.utils._sympy.functions import FloorDiv
 
 from .torch_resampled_bytes import cubic, resampled_bytes, resampled_floats, triangle
 
-__all__ = ["cubic_resampling", "exact_quotient", "linear_resampling", "scaled_size"]
+__all__ = ["cubic_resampling", "linear_resampling", "scaled_size"]
 
 #: A factor with such a denominator, a power of 2, times a size is exact in double precision: no rounding before it is cut off.
 _MOST_PARTS = 1 << 16
@@ -93,18 +91,6 @@ def scaled_size(size: Any, factor: float) -> Any:
     """As ``aten`` computes the size of a result by a factor; by a sum of few powers of 2 in whole numbers, as symbols can."""
     times, by = float(factor).as_integer_ratio()
     return size * times // by if by <= _MOST_PARTS else torch.sym_int(size * factor)
-
-
-def exact_quotient(expr: Any) -> Any:
-    """``5 * n // 2`` of torch's expression for the whole part of ``2.5 * n``, n being a size; None of another expression."""
-    if type(expr).__name__ not in ("TruncToInt", "FloorToInt") or not isinstance(expr.args[0], sympy.Mul):
-        return None
-    factor, *others = expr.args[0].args
-    if len(others) != 1 or not isinstance(factor, sympy.Float):
-        return None
-    times, by = float(factor).as_integer_ratio()
-    size = others[0].args[0] if type(others[0]).__name__ == "ToFloat" else others[0]
-    return FloorDiv(times * size, sympy.Integer(by)) if times > 0 and by <= _MOST_PARTS else None
 
 
 def _one_by_one(x: torch.Tensor, wanted: Mapping[int, tuple[Any, float | None]], align_corners: bool) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from .emit import cast, emit, emit_check, full, info_of, integer, match, multipl
 from .ranges import larger, smaller
 from .shown_keys import shows_all_a_key
 from .torch_types import affine_dims, tensor_info
+from .whole_numbers import LARGEST_FACTOR, masked, rounded, shifted
 
 __all__ = [
     "ALIKE", "EXTREME", "EXTREMES", "KIND", "SIZES", "SYMBOL", "SYMBOLS", "Values", "is_read", "number_dtype", "op_key",
@@ -230,22 +232,26 @@ class Values:
             if symbol not in self.defined:
                 self._measure(symbol)
             return symbolic.symbol(symbol)
-        if name == "torch.python.trunc":
-            return self._truncated(op.operands[0])
+        if name in _ROUNDINGS:
+            return rounded(_ROUNDINGS[name], *self._fraction(op.operands[0]), self.ranges)
         if name in _ARITHMETIC or name in _EXTREMES:
             return self._compute(name, [self.number(v) for v in op.operands])
         raise RelaxError(f"expected a number known at import, got one computed by {op_key(op)}")
 
-    def _truncated(self, value: ir.Value) -> Any:
-        """A size times a scale, without its fraction, where floats lose nothing: of few bits, as 0.5 and 1.75 are."""
+    def _fraction(self, value: ir.Value) -> tuple[int | Expr, int]:
+        """A size times or by a scale, where floats lose nothing: of few bits, as 0.5, 1.75 and whole numbers are."""
         op = None if isinstance(value, ir.BlockArgument) else value.owner.operation
-        if op is None or not _is_float_of_sizes(op) or _kind(op) != "mul":
+        if op is None or not _is_float_of_sizes(op) or _kind(op) not in ("mul", "div", "truediv"):
             raise RelaxError("expected a size that is computed from integers, or by a scale")
-        size, scale = sorted((self.number(v) for v in op.operands), key=lambda v: isinstance(v, float))
+        size, scale = (self.number(v) for v in op.operands)
+        if _kind(op) == "mul" and isinstance(size, float):
+            size, scale = scale, size
+        if not isinstance(size, int | Expr) or not isinstance(scale, int | float) or not math.isfinite(scale):
+            raise RelaxError(f"expected a size and a number that is known at import, got {size} and {scale}")
         above, below = float(scale).as_integer_ratio()
-        if isinstance(size, float) or not 0 <= above < _LARGEST_SCALE or below > _LARGEST_SCALE:
-            raise RelaxError(f"expected a size times a scale of few bits, as 0.5 and 1.75 are, got {scale}")
-        return size * above // below
+        if not 0 < above < LARGEST_FACTOR or below > LARGEST_FACTOR:
+            raise RelaxError(f"expected a size and a positive scale of few bits, as 0.5 and 1.75 are, got {scale}")
+        return (size * above, below) if _kind(op) == "mul" else (size * below, above)
 
     def _size(self, op: ir.Operation) -> Dim:
         shape = info_of(self.tensors[op.operands[0]]).shape
@@ -264,9 +270,6 @@ class Values:
             raise RelaxError(f"expected numbers that {name.removeprefix('torch.')} computes at import, got {shown}") from None
 
 
-#: Scales whose numerator and denominator are below it give exact products with sizes up to 2^37.
-_LARGEST_SCALE = 1 << 16
-
 #: Factors that a power of a size is written as.
 _MOST_FACTORS = 8
 
@@ -275,6 +278,9 @@ _EXTREMES: dict[str, Callable[..., Any]] = {"torch.python.sym_min": smaller, "to
 
 #: The same by their names in torch's shapes.
 EXTREMES: dict[str, Callable[..., Any]] = {"Min": smaller, "Max": larger}
+
+#: What makes a whole number of a fraction.
+_ROUNDINGS = {f"torch.python.{how}": how for how in ("ceil", "floor", "round", "trunc")}
 
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "torch.aten.add.int": operator.add,
@@ -285,6 +291,9 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "torch.aten.fmod.int": operator.mod,  # the importer's name for ``%`` of two sizes, which is Python's
     "torch.aten.neg.int": operator.neg,
     "torch.python.pow": lambda a, b: _power(a, b),
+    "torch.python.rshift": lambda a, b: shifted(a, -b),
+    "torch.python.lshift": shifted,
+    "torch.python.and_": masked,
     "torch.python.sym_float": lambda x: x if isinstance(x, Expr) else float(x),
     "torch.aten.Int.bool": int,
     "torch.aten.Int.Scalar": lambda x: x if isinstance(x, Expr) else int(x),
@@ -296,8 +305,8 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
 
 #: Arithmetic on floats, by the operator's name without namespace and overload.
 _ON_FLOATS: dict[str, type[EffectOp]] = {
-    "add": ops.Add, "sub": ops.Subtract, "mul": ops.Multiply, "div": ops.Divide, "pow": ops.Power, "neg": ops.Negative,
-    "_sym_sqrt": ops.Sqrt, "sqrt": ops.Sqrt,
+    "add": ops.Add, "sub": ops.Subtract, "mul": ops.Multiply, "div": ops.Divide, "truediv": ops.Divide, "pow": ops.Power,
+    "neg": ops.Negative, "_sym_sqrt": ops.Sqrt, "sqrt": ops.Sqrt,
 }  # fmt: skip
 
 
