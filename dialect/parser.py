@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import numpy as np
@@ -44,13 +45,16 @@ _OWN_OP = re.compile(r"(?:^|[\n={}(])\s*(relax\.\w+)")
 _OF_BLOCKS = ("func.func", "gpu.func", "llvm.func", "omp.loop_nest", "omp.parallel", "scf.execute_region")
 
 
-def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context | None = None) -> ir.Module:
+def parse_module(
+    text: str | bytes, source_name: str = "-", context: ir.Context | None = None, *, bytecode: bool = False
+) -> ir.Module:
     """Reads a module in text form; without an enclosing ``module`` the operations are put into one.
 
     Args:
         text: MLIR text, bytes as UTF-8.
         source_name: the file name in locations and diagnostics.
         context: one with the dialect loaded (:func:`relaxir.dialect.context.new_context`); by default the current one.
+        bytecode: whether it may be MLIR's bytecode, of a source that is trusted.
 
     Raises:
         DiagnosticError: the text does not parse or verify, or breaks our conventions; located at ``file:line:col``.
@@ -58,16 +62,19 @@ def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context 
             ``MAX_NESTING``, results with numbers that no op of a text of its length has, or places in structures that no
             structure has, or resources aligned to what is no power of two up to 64 KiB.
     """
-    text = _decoded(text, source_name)
-    _check_code(text, source_name)
-    _check_escapes(text, source_name)
+    source_name = os.fsencode(source_name).decode(errors="replace")  # file names need not be text
+    if not (bytecode and isinstance(text, bytes) and text.startswith(_BYTECODE)):
+        text = _decoded(text, source_name)
+        _check_code(text, source_name)
+        _check_escapes(text, source_name)
     with context or ir.Context.current:
         try:
             module = ir.Module.parse(text)
         except ir.MLIRError as error:
             found = from_mlir_error(error)
-            raise _renamed(found if error.error_diagnostics else _own_form(text) or found, source_name) from None
-        if source_name != "-":
+            own = None if error.error_diagnostics or isinstance(text, bytes) else _own_form(text)
+            raise _renamed(own or found, source_name) from None
+        if source_name != "-" and isinstance(text, str):
             _relocate(module, source_name)
     check_module(module)
     return module

@@ -44,11 +44,18 @@ def _view(arguments: argparse.Namespace) -> None:
     if arguments.output == "-":
         sys.stdout.write(text)
         return
+    if any(_is_same(model, arguments.output) for model in arguments.models):
+        raise RelaxError(f"expected another file than the model's to write to, got '{arguments.output}'")
     with replacing(arguments.output) as file:
         file.write(text.encode())
     counts = {graph.name: len(graph.nodes) for graph in graphs[-1]}
     told = ", ".join(f"@{name} {plural(count, 'node')}" for name, count in counts.items())
     tell(arguments, f"wrote {arguments.output}: {told or 'no functions'}", {"output": arguments.output, "nodes": counts})
+
+
+def _is_same(model: str, output: str) -> bool:
+    paths = [os.path.expanduser(path) for path in (model, output)]
+    return all(map(os.path.exists, paths)) and os.path.samefile(*paths)
 
 
 def _graphs(arguments: argparse.Namespace) -> list[Any]:

@@ -37,6 +37,7 @@ class Options:
     output: str = _flag("-", "where the result goes (short: -o); - is standard output", "file")
     pass_pipeline: str | None = _flag(None, "passes to run, e.g. 'builtin.module(canonicalize,func.func(cse))'", "pipeline")
     emit_bytecode: bool = _flag(False, "write bytecode, which mlir-opt reads; to a file or a pipe")
+    accept_bytecode: bool = _flag(False, "read bytecode, too; of a source that you trust: MLIR does not harden its reader")
     load_pass_plugin: str = _flag("", "a Python module, or the file of one, whose passes to add", "module|file.py")
     no_implicit_module: bool = _flag(False, "take the one operation of the input as it is, without a module around")
     split_input_file: str = _flag("", "process each piece between marker lines on its own", "marker", SPLIT_MARKER)

@@ -88,7 +88,7 @@ def _process_file(options: Options) -> int:
         check = _semantics(options)
         pipeline = pipelines.build(text, options, context, check) if text is not None else None
         if pipeline and options.dump_pass_pipeline:
-            print(pipeline, file=sys.stderr)
+            print(text, file=sys.stderr)  # what MLIR prints of passes in Python is without their options
         with collecting() as report:
             results = [_process(source, Job(context, pipeline, text or "", options, check)) for source in sources]
     failed = any(failed for _, failed in results)
@@ -151,7 +151,8 @@ def _output(source: SourceText, work: Job, sink: Sink) -> str | bytes | None:
 
     with diagnostics_to(sink, work.context, source.name):
         try:
-            module = parse_module(b"\n" * source.skipped + source.text, source.name)
+            trusted = work.options.accept_bytecode
+            module = parse_module(b"\n" * source.skipped + source.text, source.name, bytecode=trusted)
             if work.options.no_implicit_module:
                 _check_top(source)
             if work.options.verify_roundtrip:

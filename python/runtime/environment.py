@@ -47,7 +47,7 @@ def cache_directory() -> Path | None:
     """Where compiled code is kept, None when nowhere."""
     given = os.environ.get("RELAXIR_CACHE_DIR")
     if given is not None:
-        return None if given in ("", "off") else Path(given)
+        return None if given in ("", "off") else Path(os.path.expanduser(given))
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The specification wants relative paths ignored. Without a home there is no place.
     try:

@@ -436,6 +436,7 @@ def test_processes_share_a_directory(tmp_path):
         ({"RELAXIR_CACHE_DIR": ""}, None),
         ({"RELAXIR_CACHE_DIR": "off"}, None),
         ({"RELAXIR_CACHE_DIR": "/x"}, Path("/x")),
+        ({"RELAXIR_CACHE_DIR": "~/x", "HOME": "/h"}, Path("/h/x")),
         ({"XDG_CACHE_HOME": "/c"}, Path("/c/relaxir")),
         ({"XDG_CACHE_HOME": "c", "HOME": "/h"}, Path("/h/.cache/relaxir")),
         ({"HOME": "/h"}, Path("/h/.cache/relaxir")),

@@ -117,6 +117,17 @@ def test_mistakes(model: Path, capsys: pytest.CaptureFixture[str], arguments: li
     assert not (model / "out").exists()
 
 
+def test_a_page_takes_no_models_place(model: Path, capsys: pytest.CaptureFixture[str]):
+    before = (model / "model.mlir").read_text()
+    for arguments in (
+        ["model.mlir", "-o", "./model.mlir"],
+        ["model.mlir", "model.mlir", "--format", "json", "-o", "model.mlir"],
+    ):
+        assert cli.run(["view", *arguments]) == 1
+        assert "expected another file than the model's to write to, got '" in capsys.readouterr().err
+    assert (model / "model.mlir").read_text() == before
+
+
 def test_what_is_prepared_of_several_weights_is_in_the_module_around_them(model: Path):
     b = rx.Builder()
     with b.function("main"):

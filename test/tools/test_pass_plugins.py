@@ -65,6 +65,12 @@ def test_bytecode_is_what_mlir_reads(model: Path, tmp_path: Path, capsys: pytest
     from relaxir.dialect.context import new_context
 
     assert relax_opt.run([str(model), "--emit-bytecode", "-o", str(tmp_path / "model.mlirbc")]) == 0
+    assert relax_opt.run([str(tmp_path / "model.mlirbc")]) == 1
+    assert "expected MLIR text, got MLIR bytecode" in capsys.readouterr().err
+    assert relax_opt.run([str(tmp_path / "model.mlirbc"), "--accept-bytecode"]) == 0
+    again = capsys.readouterr().out
+    assert relax_opt.run([str(model)]) == 0
+    assert capsys.readouterr().out == again
     with new_context():
         assert "@main" in str(ir.Module.parse((tmp_path / "model.mlirbc").read_bytes()))
     (tmp_path / "two.mlir").write_text(f"{FUNCTION}\n// -----\n{FUNCTION}")

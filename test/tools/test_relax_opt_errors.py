@@ -183,3 +183,12 @@ def test_colour_only_on_a_terminal(source: Path) -> None:
     os.close(ours)
     assert child.returncode == plain.returncode == 1
     assert b"\x1b[1;31merror: \x1b[0m" in shown
+
+
+def test_a_file_whose_name_is_no_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.mlir")
+    Path(path).write_text(ADD)
+    assert run([path, "--mlir-print-debuginfo"]) == 0
+    assert '"\ufffd.mlir":2'.strip('"') in capfd.readouterr().out.replace("\\EF\\BF\\BD", "\ufffd")
+    Path(path).write_text(ADD.replace("add", "bad"))
+    assert "\ufffd.mlir:2:" in refusal(capfd, path)

@@ -19,7 +19,7 @@
 // CHECK-NEXT:    %9 = "relax.multiply"(%7, %8)
 // CHECK-NEXT:    %10 = "relax.full"() {value = 0 : i64}
 // CHECK-NEXT:    %11 = "relax.equal"(%9, %10)
-// CHECK-NEXT:    %12 = "relax.full"() {value = 1 : i64}
+// CHECK-NEXT:    %12 = "relax.full"() {value = 1.1754943508222875E-38 : f64}
 // CHECK-NEXT:    %[[S:.*]] = "relax.where"(%11, %12, %9)
 // CHECK-NEXT:    %[[Z:.*]] = "relax.full"() {value = 0 : i64} : () -> tensor<i4>
 // CHECK-NEXT:    %[[Q:.*]] = "relax.quantize"(%0, %[[S]], %[[Z]]) {dtype = i4}

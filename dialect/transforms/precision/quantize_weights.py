@@ -14,7 +14,8 @@ with ``bits=4 group=32``, after::
 Scales and integers come from the weight alone, so lifting computes them once, when weights are prepared. Of eight bits a scale
 is the group's largest magnitude over 127: a rounding is off by half a scale, 1/254 of that. Of four bits it is the element of
 largest magnitude over -8, which makes that one exact and uses all 16 integers (as llama.cpp's Q4_0 does): others are off by
-half a scale, and those within half a scale of the opposite end by up to a whole one, 1/8. A group of zeros has the scale 1.
+half a scale, and those within half a scale of the opposite end by up to a whole one, 1/8. A group of zeros has the smallest
+scale there is: what kernels round of its zero points is then nothing.
 With ``scale=f16`` or ``scale=bf16`` scales are stored so, half as large, and integers are made with these: kernels read fewer
 bytes. f16 is what formats of others have; a number of bf16 has the range of f32, and is less exact.
 
@@ -31,8 +32,11 @@ from fnmatch import fnmatchcase
 from math import inf, prod
 from typing import ClassVar
 
+import ml_dtypes
+
 from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import func, ir
+from ...dtypes import numpy_dtype
 from ...errors import RelaxError
 from ...functions import argument_names, functions, name_of, num_input
 from ...inference import is_integer, normalize_axes
@@ -177,7 +181,8 @@ class QuantizeWeights(Pass):
             scale = cast(scale, ir.F16Type.get() if self.scale == "f16" else ir.BF16Type.get())
         dtype = TensorInfo.of(scale).dtype
         is_zero = Equal.create(scale, _number(0, info, dtype)).result
-        return Where.create(is_zero, _number(1, info, dtype), scale).result
+        smallest = float(ml_dtypes.finfo(numpy_dtype(dtype)).smallest_normal)
+        return Where.create(is_zero, _number(smallest, info, dtype), scale).result
 
     def _wide(self, scale: ir.Value) -> ir.Type | None:
         """What elements are made of integers: f32, which scales of that say themselves."""
