@@ -68,6 +68,61 @@ def test_variances_of_few_numbers(correction: int) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6, err_msg=f"{n}")
 
 
+_ALONG: dict[str, Any] = {
+    "logcumsumexp": lambda x: x.logcumsumexp(0),
+    "logcumsumexp of infinities": lambda x: torch.where(x > 0, x, float("-inf")).logcumsumexp(0),
+    "median": lambda x: x.median(0),
+    "median of all": lambda x: x.median(),
+    "median of whole numbers": lambda x: (4 * x).round().to(torch.int64).median(0)[0],
+    "mode": lambda x: (2 * x).round().mode(0)[0],
+}
+
+
+@pytest.mark.parametrize("name", _ALONG)
+def test_an_open_dimension(name: str) -> None:
+    function = _ALONG[name]
+    call = _open(function, (torch.randn(9, 3),), [[0]])
+    for n in (9, 1, 2, 10, 130):
+        x = torch.randn(n, 3)
+        found, expected = call(x), function(x)
+        for one, other in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5, err_msg=f"{n}")
+
+
+@pytest.mark.parametrize("name", ["median", "mode"])
+def test_nothing_has_no_middle(name: str) -> None:
+    call = _open(_ALONG[name], (torch.randn(9, 3),), [[0]])
+    with pytest.raises(rx.RelaxError, match="expected"):
+        call(torch.randn(0, 3))
+
+
+def test_bags_of_open_length() -> None:
+    model = torch.nn.EmbeddingBag(10, 4)
+    dims = ({0: torch.export.Dim("bags"), 1: torch.export.Dim("length")},)
+    program = torch.export.export(model, (torch.randint(0, 10, (3, 5)),), dynamic_shapes=dims)
+    executable = rx.compile(rx.from_torch(program))
+    bound = executable.bind(executable.prepare(model.state_dict()))
+    for shape in ((3, 5), (2, 7), (1, 1), (6, 2)):
+        x = torch.randint(0, 10, shape)
+        np.testing.assert_allclose(bound(x), model(x).detach(), rtol=1e-5, atol=1e-6, err_msg=f"{shape}")
+
+
+def test_where_elements_go_and_come_from() -> None:
+    """By places in the order of memory, by a number, and in an order that is given."""
+
+    def placed(x: Tensor, i: Tensor, v: Tensor) -> list[Tensor]:
+        row, order = x[0].sort()
+        return [
+            x.put(i, v), x.put(i, v, accumulate=True), torch.bucketize(0.3, row), torch.searchsorted(row, 0.1, right=True),
+            torch.searchsorted(x[0], v, sorter=order), torch.searchsorted(x, x, sorter=x.argsort()),
+        ]  # fmt: skip
+
+    given = torch.randn(3, 5), torch.tensor([3, -2]), torch.randn(2)
+    call = rx.compile(rx.from_torch(torch.export.export(_Calls(placed), given)))
+    for found, expected in zip(call(*given), placed(*given), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_dropout_between_recurrent_layers(kind: str) -> None:
     """torch decomposes it to nothing; one layer has none."""

@@ -333,12 +333,12 @@ def test_every_unsupported_operator_is_listed_with_line_and_module():
 
 
 def test_an_unsupported_use_of_a_supported_operator_says_what_is_missing():
-    class Searched(nn.Module):
+    class Attends(nn.Module):
         def forward(self, x):
-            return torch.searchsorted(x, x, sorter=torch.argsort(x))
+            return nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
 
-    with pytest.raises(RelaxError, match="expected searchsorted without a sorter"):
-        relaxir.from_torch(export(Searched(), torch.randn(12)))
+    with pytest.raises(RelaxError, match="expected a model in evaluation mode, got attention with dropout"):
+        relaxir.from_torch(export(Attends(), torch.randn(1, 3, 4)))
 
 
 def test_ops_have_the_line_of_the_user():

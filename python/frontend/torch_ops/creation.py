@@ -72,10 +72,18 @@ def _arange(op: TorchOp) -> ir.Value:
     if not whole:
         return _fractions(op, start, end, step)
     start, end, step = (v if isinstance(v, Expr) else int(v) for v in (start, end, step))
-    if not isinstance(step, int):
-        raise RelaxError(f"expected a constant step, got {step}")
     dtype = integer() if is_float(op.dtype) else op.dtype
+    if not isinstance(step, int):
+        return cast(_by_step(op, start, end, step), op.dtype)
     return cast(sequence(start, end, step, dtype), op.dtype)
+
+
+def _by_step(op: TorchOp, start: Dim, end: Dim, step: Expr) -> ir.Value:
+    """A sequence whose step is a size."""
+    count = op.info.shape[0]
+    if count is None:
+        raise RelaxError(f"expected a sequence whose length is known or symbolic, got {start}, {end}, {step}")
+    return emit(ops.Add, emit(ops.Multiply, sequence(0, count), full(step, integer())), full(start, integer()))
 
 
 def _fractions(op: TorchOp, start: Any, end: Any, step: Any) -> ir.Value:

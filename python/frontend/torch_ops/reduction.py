@@ -12,7 +12,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, is_float, normalize_axes
 from ...dialect.op import EffectOp
 from ...dialect.struct_info import TensorInfo
-from ...dialect.symbolic import Expr
+from ...dialect.symbolic import Dim, Expr
 from ..emit import (
     broadcast,
     cast,
@@ -171,12 +171,20 @@ def _running_extreme(op: TorchOp) -> list[ir.Value | None]:
     size = info_of(x).shape[axis]
     if size is None:
         raise RelaxError("expected a dimension whose size is known or symbolic")
-    longest, largest = upper_bound(size, op.values.ranges), op.key == "aten.cummax"
-    found = _extreme_of_all(x, axis, size, largest) if longest is None else extreme_in_rounds(x, axis, size, longest, largest)
+    found = running_extreme(x, axis, size, upper_bound(size, op.values.ranges), largest=op.key == "aten.cummax")
     return [cast(found[0], dtype), found[1]]
 
 
-def extreme_in_rounds(x: ir.Value, axis: int, size: int | Expr, longest: int, largest: bool) -> list[ir.Value]:
+def running_extreme(x: ir.Value, axis: int, size: Dim, longest: int | None, *, largest: bool) -> list[ir.Value]:
+    """Of each element the extreme one up to it, and where that is; of sizes that have no limit, by the square of the size."""
+    if size is None:
+        raise RelaxError("expected a dimension whose size is known or symbolic")
+    if longest is None:
+        return _extreme_of_all(x, axis, size, largest)
+    return _extreme_in_rounds(x, axis, size, longest, largest)
+
+
+def _extreme_in_rounds(x: ir.Value, axis: int, size: int | Expr, longest: int, largest: bool) -> list[ir.Value]:
     """After k rounds, an element has the extreme one of the 2 ** k up to it, and where that is."""
     dtype = info_of(x).dtype
     worst = neutral("max" if largest else "min", dtype)
@@ -194,11 +202,9 @@ def extreme_in_rounds(x: ir.Value, axis: int, size: int | Expr, longest: int, la
 
 def _extreme_of_all(x: ir.Value, axis: int, size: Expr | int, largest: bool) -> list[ir.Value]:
     info = info_of(x)
-    places = sequence(0, size, 1, integer())
-    shape = [size if a == axis else 1 for a in range(info.rank)]
-    here, there = unsqueeze(reshape(places, shape), axis), unsqueeze(reshape(places, shape), axis + 1)
+    here, _ = _places(x, axis, size)
     elements = unsqueeze(x, axis)  # [..., 1 of each place, all before it, ...]
-    before = emit(ops.LessEqual, here, there)
+    before = _up_to_each(x, axis, size)
     worst = full(neutral("max" if largest else "min", info.dtype), info.dtype)
     values = emit(ops.Max if largest else ops.Min, emit(ops.Where, before, elements, worst), axis=[axis + 1])
     same = emit(ops.Equal, elements, unsqueeze(values, axis + 1))
@@ -206,6 +212,17 @@ def _extreme_of_all(x: ir.Value, axis: int, size: Expr | int, largest: bool) -> 
         same = emit(ops.LogicalOr, same, emit(ops.IsNan, elements))
     last = emit(ops.Where, emit(ops.LogicalAnd, before, same), here, full(0, integer()))
     return [values, emit(ops.Max, last, axis=[axis + 1])]
+
+
+def _places(x: ir.Value, axis: int, size: int | Expr) -> tuple[ir.Value, ir.Value]:
+    """Of elements, along the axis and along the one behind it."""
+    places = reshape(sequence(0, size, 1, integer()), [size if a == axis else 1 for a in range(info_of(x).rank)])
+    return unsqueeze(places, axis), unsqueeze(places, axis + 1)
+
+
+def _up_to_each(x: ir.Value, axis: int, size: int | Expr) -> ir.Value:
+    """Which elements, along the second axis, come up to each, along the first."""
+    return emit(ops.LessEqual, *_places(x, axis, size))
 
 
 @handles("aten.softmax.int", "aten._softmax", "aten.log_softmax.int", "aten._log_softmax")
@@ -263,18 +280,32 @@ def _logsumexp(op: TorchOp) -> ir.Value:
 
 @handles("aten.logcumsumexp")
 def _logcumsumexp(op: TorchOp) -> ir.Value:
-    """In rounds: after k of them, an element has what the 2 ** k up to it add up to; narrow floats are rounded once."""
+    """In rounds: after k of them, an element has what the 2 ** k up to it add up to; narrow floats are rounded once.
+
+    Where the size has no upper bound, all are compared, which takes the square of the size.
+    """
     x = cast(op.tensor(0), wide(op.dtype))
     if not info_of(x).rank:
         return op.tensor(0)
     axis = op.axis(1, info_of(x).rank)
     size = info_of(x).shape[axis]
     longest = upper_bound(size, op.values.ranges)
-    if size is None or longest is None:
-        raise RelaxError("expected a dimension whose size is known or has an upper bound")
+    if size is None:
+        raise RelaxError("expected a dimension whose size is known or symbolic")
+    if longest is None:
+        return cast(_log_of_all(x, axis, size), op.dtype)
     for step in _steps(longest):
         x = _log_of_sum(x, _moved(x, axis, size, step, -math.inf))
     return cast(x, op.dtype)
+
+
+def _log_of_all(x: ir.Value, axis: int, size: int | Expr) -> ir.Value:
+    """The same for each element at once, by the largest up to it."""
+    largest, _ = _extreme_of_all(x, axis, size, largest=True)
+    finite = emit(ops.Where, emit(ops.IsInf, largest), full(0, info_of(x).dtype), largest)
+    terms = emit(ops.Exp, emit(ops.Subtract, unsqueeze(x, axis), unsqueeze(finite, axis + 1)))
+    terms = emit(ops.Where, _up_to_each(x, axis, size), terms, full(0, info_of(x).dtype))
+    return emit(ops.Add, emit(ops.Log, emit(ops.Sum, terms, axis=[axis + 1])), finite)
 
 
 def _steps(longest: int) -> Iterator[int]:

@@ -184,6 +184,17 @@ def _index_add(op: TorchOp) -> ir.Value:
     return reshape(_added(reshape(x, (1,)), index, reshape(values, (1,)), 0, wraps=False), ())
 
 
+@handles("aten.put")
+def _put(op: TorchOp) -> ir.Value:
+    """At places in the order of memory."""
+    x, index, values = op.tensor(0), cast(op.tensor(1), integer()), cast(op.tensor(2), op.dtype)
+    count, total = multiply_all(info_of(index).shape), multiply_all(info_of(x).shape)
+    if count is None or total is None:
+        raise RelaxError("expected tensors whose sizes are known or symbolic")
+    written = _written(reshape(x, (total,)), reshape(index, (count,)), reshape(values, (count,)), 0, bool(op.number(3, False)))
+    return reshape(written, info_of(x).shape)
+
+
 @handles("aten.index_reduce")
 def _index_reduce(op: TorchOp) -> ir.Value:
     """As elements are scattered, with one index for all that is beside each other."""

@@ -6,7 +6,7 @@ from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, is_float
-from ...dialect.symbolic import Expr
+from ...dialect.symbolic import Dim, Expr
 from ..emit import (
     cast,
     concat,
@@ -26,7 +26,7 @@ from ..ranges import at_least, upper_bound
 from ..torch_op import TorchOp, handles
 from ..torch_types import common_dtype
 from .elementwise import check
-from .reduction import extreme_in_rounds
+from .reduction import running_extreme
 
 
 def _row(op: TorchOp) -> ir.Value:
@@ -81,10 +81,8 @@ def _kept(op: TorchOp, values: list[ir.Value], axis: int, keep: int) -> list[ir.
 @handles("aten.median.dim")
 def _median(op: TorchOp) -> list[ir.Value | None]:
     x = _row(op)
-    axis, size = op.axis(1, info_of(x).rank), info_of(x).shape[op.axis(1, info_of(x).rank)]
-    if not isinstance(size, int) or not size:
-        raise RelaxError(f"expected the median of a dimension of known size, got {size}")
-    middle = _middle(x, axis, size)
+    axis = op.axis(1, info_of(x).rank)
+    middle = _middle(x, axis, info_of(x).shape[axis])
     return _kept(op, [emit(ops.GatherElements, x, middle, axis=axis), middle], axis, 2)
 
 
@@ -92,14 +90,17 @@ def _median(op: TorchOp) -> list[ir.Value | None]:
 def _median_of_all(op: TorchOp) -> ir.Value:
     x = op.tensor(0)
     count = multiply_all(info_of(x).shape)
-    if not isinstance(count, int) or not count:
-        raise RelaxError(f"expected the median of a known number of elements, got {count}")
     flat = reshape(x, (count,))
     return squeeze(emit(ops.GatherElements, flat, _middle(flat, 0, count), axis=0), 0)
 
 
-def _middle(x: ir.Value, axis: int, size: int) -> ir.Value:
-    """Where the lower one of two in the middle is; a NaN where there is one, which is sorted behind all numbers."""
+def _middle(x: ir.Value, axis: int, size: Dim) -> ir.Value:
+    """Where the lower one of two in the middle is; a NaN where there is one, which is sorted behind all numbers.
+
+    Of an open size that turns out to be 0, taking it is refused when the model runs.
+    """
+    if not size:
+        raise RelaxError(f"expected the median of one number or more, got {size}")
     order = emit(ops.ArgSort, x, axis=axis)
     middle = slice_axis(order, axis, (size - 1) // 2, (size - 1) // 2 + 1)
     if not is_float(info_of(x).dtype):
@@ -144,14 +145,13 @@ def _mode(op: TorchOp) -> list[ir.Value | None]:
     x = _row(op)
     axis = op.axis(1, info_of(x).rank) if len(op.operands) > 1 else info_of(x).rank - 1
     size = info_of(x).shape[axis]
-    longest = upper_bound(size, op.values.ranges)
-    if size is None or longest is None or not at_least(size, 1, op.values.ranges):
-        raise RelaxError(f"expected the mode of a dimension from 1 on that has an upper bound, got {size}")
+    if not size:
+        raise RelaxError(f"expected the mode of one number or more, got {size}")
     order = emit(ops.ArgSort, x, axis=axis)
     found = emit(ops.GatherElements, x, order, axis=axis)
     here = expand(reshape(sequence(0, size), [size if a == axis else 1 for a in range(info_of(x).rank)]), info_of(x).shape)
     start = emit(ops.Where, _begins(found, axis, size), here, full(0, integer()))
-    start, _ = extreme_in_rounds(start, axis, size, longest, True)
+    start, _ = running_extreme(start, axis, size, upper_bound(size, op.values.ranges), largest=True)
     end = emit(ops.ArgMax, emit(ops.Subtract, here, start), axis=axis, keepdims=True)
     return _kept(op, [emit(ops.GatherElements, v, end, axis=axis) for v in (found, order)], axis, 2)
 
@@ -163,16 +163,17 @@ def _begins(x: ir.Value, axis: int, size: int | Expr) -> ir.Value:
     return concat([first, others], axis)
 
 
-@handles("aten.searchsorted.Tensor", "aten.bucketize.Tensor")
+@handles(*(f"aten.{name}.{kind}" for name in ("searchsorted", "bucketize") for kind in ("Tensor", "Scalar")))
 def _searchsorted(op: TorchOp) -> ir.Value:
     """How many elements of each row come before a value: all are compared."""
-    is_search = op.key == "aten.searchsorted.Tensor"
+    is_search = "searchsorted" in op.key
     row, wanted = (0, 1) if is_search else (1, 0)
     right = bool(op.number(3, False)) or (is_search and op.number(4) == "right")
-    if is_search and op.optional(5) is not None:
-        raise RelaxError("expected searchsorted without a sorter")
     dtype = common_dtype([op.operand_dtype(0), op.operand_dtype(1)])
     rows, values = op.value_in(row, dtype), op.value_in(wanted, dtype)
+    order = op.optional(5) if is_search else None
+    if order is not None:
+        rows = emit(ops.GatherElements, rows, cast(order, integer()), axis=info_of(rows).rank - 1)
     rank = info_of(values).rank
     if info_of(rows).rank > 1 and info_of(rows).rank != rank:
         raise RelaxError("expected searchsorted in one row, or in as many as there are rows of values")
