@@ -415,6 +415,7 @@ def indexing(x, i, j, z, columns, rows, one):
         "index_all": z[i % 4, i, i],
         "index_arange": x[torch.arange(5)[:, None], torch.arange(5)[None]],
         "index_select": x.index_select(1, i),
+        "put": x.put(columns, x[:, :2]),
         "gather": x.gather(1, columns),
         "gather_smaller": x.gather(1, columns[:3]),
         "gather_0": x.gather(0, columns[:4]),
@@ -540,6 +541,8 @@ def sorted_(x, i, b, special, z, rows):
         "search": torch.searchsorted(rows, x),
         "search_right": torch.searchsorted(values, x, right=True, out_int32=True),
         "bucketize": torch.bucketize(x, rows, right=True),
+        "bucketize_number": torch.bucketize(0.3, rows),
+        "search_number": torch.searchsorted(rows, 0.1, right=True),
     }  # fmt: skip
 
 
