@@ -246,7 +246,7 @@ class _Splitter:
         if not dims:
             return None
         if node.target is _aten._fft_c2r.default:
-            return self._to_real(x, dims, last, power) if isinstance(last, int) else None
+            return self._to_real(x, dims, last, power)
         is_real = node.target is _aten._fft_r2c.default
         sign = -1 if is_real or last else 1
         parts: tuple[Any, Any] = (x, None) if is_real else self._parts(x)
@@ -266,17 +266,23 @@ class _Splitter:
         """How many frequencies of real numbers say all."""
         return size // 2 + 1 if isinstance(size, int) else self.call(operator.add, self.call(operator.floordiv, size, 2), 1)
 
-    def _to_real(self, x: torch.fx.Node, dims: list[int], n: int, power: float) -> torch.fx.Node:
-        """Real numbers from half of their frequencies: the other half are these, conjugate, in reverse."""
+    def _to_real(self, x: torch.fx.Node, dims: list[int], n: Any, power: float) -> torch.fx.Node:
+        """Real numbers from half of their frequencies: the other half are these, conjugate, in reverse.
+
+        Args:
+            n: how many along the last dimension, a number or a node of one.
+        """
         *others, last = dims
         real, imaginary = self._parts(x)
         for d in reversed(others):
             real, imaginary = self._halves(self.call(DFT, real, imaginary, d, self._size(real, d), 1, power))
-        half = n // 2 + 1
+        half = self._half(n)
         real, imaginary = (self.call(_aten.slice.Tensor, p, last, 0, half) for p in (real, imaginary))
-        imaginary = self._without_ends(imaginary, last, n)
-        if n > 2:
-            rest = [self.call(_aten.flip.default, self.call(_aten.slice.Tensor, p, last, 1, (n + 1) // 2), [last])
+        is_open = isinstance(n, torch.fx.Node)
+        imaginary = (self._without_open_ends if is_open else self._without_ends)(imaginary, last, n)
+        if is_open or n > 2:
+            end = self.call(operator.sub, self.call(operator.add, n, 1), half) if is_open else (n + 1) // 2
+            rest = [self.call(_aten.flip.default, self.call(_aten.slice.Tensor, p, last, 1, end), [last])
                     for p in (real, imaginary)]  # fmt: skip
             real = self.call(_aten.cat.default, [real, rest[0]], last)
             imaginary = self.call(_aten.cat.default, [imaginary, self.call(_aten.neg.default, rest[1])], last)
@@ -288,6 +294,16 @@ class _Splitter:
         zero = self.call(_aten.zeros_like.default, self.call(_aten.slice.Tensor, x, axis, 0, 1))
         parts = [zero, *([self.call(_aten.slice.Tensor, x, axis, begin, end)] if end > begin else [])]
         return self.call(_aten.cat.default, parts if n % 2 or n < 2 else [*parts, zero], axis)
+
+    def _without_open_ends(self, x: torch.fx.Node, axis: int, n: torch.fx.Node) -> torch.fx.Node:
+        """The same where it is not known whether the size is even."""
+        place = self.call(_aten.arange.default, self._size(x, axis))
+        keeps = self.call(_aten.gt.Scalar, place, 0)
+        middle = self.call(_aten.ne.Scalar, self.call(_aten.mul.Scalar, place, 2), n)
+        keeps = self.call(_aten.logical_and.default, keeps, middle)
+        for _ in range(axis + 1, len(x.meta["val"].shape)):
+            keeps = self.call(_aten.unsqueeze.default, keeps, -1)
+        return self.call(_aten.where.self, keeps, x, self.call(_aten.zeros_like.default, x))
 
     def _halves(self, both: torch.fx.Node) -> tuple[torch.fx.Node, torch.fx.Node]:
         return self.call(_aten.select.int, both, 0, 0), self.call(_aten.select.int, both, 0, 1)

@@ -242,3 +242,28 @@ def test_fourier_transforms_of_sizes_that_a_call_tells():
         for found in (executable(x), rx.evaluate(module, "main", x.numpy())):
             for got, function in zip(found, functions, strict=True):
                 np.testing.assert_allclose(np.asarray(got), function(x.double()).numpy(), rtol=2e-5, atol=2e-5)
+
+
+def convolved(x, k):
+    """As models of long convolutions have it, without what goes round."""
+    n = x.shape[-1]
+    return torch.fft.irfft(torch.fft.rfft(x, n=2 * n) * torch.fft.rfft(k, n=2 * n), n=2 * n)[..., :n]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: convolved(x, x.flip(0)),
+        lambda x: torch.fft.irfft(torch.fft.rfft(x), n=x.shape[-1]),
+        lambda x: torch.fft.irfft(torch.fft.rfft(x, dim=0), n=x.shape[0], dim=0),
+        lambda x: torch.fft.irfft2(torch.fft.rfft2(x), s=x.shape[-2:]),
+    ],
+)
+def test_back_to_real_numbers_of_sizes_that_a_call_tells(function):
+    """Whether they are even or odd."""
+    auto = torch.export.Dim.AUTO
+    program = exported(Function(function), torch.randn(8, 12), dims=(({0: auto, 1: auto},),))
+    executable = rx.compile(rx.from_torch(program))
+    for shape in ((8, 12), (7, 9), (4, 3), (5, 64)):
+        x = torch.randn(shape)
+        np.testing.assert_allclose(executable(x), function(x.double()), rtol=2e-5, atol=2e-5)
