@@ -264,6 +264,6 @@ def test_back_to_real_numbers_of_sizes_that_a_call_tells(function):
     auto = torch.export.Dim.AUTO
     program = exported(Function(function), torch.randn(8, 12), dims=(({0: auto, 1: auto},),))
     executable = rx.compile(rx.from_torch(program))
-    for shape in ((8, 12), (7, 9), (4, 3), (5, 64)):
+    for shape in ((8, 12), (7, 9), (5, 6), (5, 64)):
         x = torch.randn(shape)
         np.testing.assert_allclose(executable(x), function(x.double()), rtol=2e-5, atol=2e-5)
