@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Any, cast
 
 import sympy
 import torch
-from torch.utils._sympy.functions import FloorDiv, Mod
+from torch.utils._sympy import functions
 
 from ..dialect.bindings import extras_module
 from .whole_numbers import LARGEST_FACTOR
@@ -15,6 +16,10 @@ from .whole_numbers import LARGEST_FACTOR
 __all__ = ["ON_NUMBERS", "in_whole_numbers", "known_number"]
 
 fx_importer = extras_module("extras.fx_importer")
+
+# What makes symbolic numbers, for which sympy's types do not stand.
+FloorDiv: Any = functions.FloorDiv
+Mod: Any = functions.Mod
 
 #: Operations on numbers for which the torch dialect has none; they are known by their own names.
 ON_NUMBERS = {
@@ -33,7 +38,7 @@ def known_number(node: torch.fx.Node) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def in_whole_numbers(expr: sympy.Expr) -> sympy.Expr | None:
+def in_whole_numbers(expr: Any) -> Any:
     """``5 * n // 2`` of torch's expression for the whole part of ``2.5 * n``, and likewise for other ways to round, and for
     bits that are kept, as :mod:`.whole_numbers` has them; None of another expression.
     """
@@ -54,18 +59,19 @@ def in_whole_numbers(expr: sympy.Expr) -> sympy.Expr | None:
     return down + Mod(down, 2) * Mod(above, 2) if below == 2 else FloorDiv(2 * above + below, 2 * below)
 
 
-def _fraction(expr: sympy.Expr) -> tuple[sympy.Expr, sympy.Integer] | None:
+def _fraction(expr: Any) -> tuple[Any, Any] | None:
     """A size times or by a number, as a numerator and a denominator."""
     if type(expr).__name__ == "IntTrueDiv" and isinstance(expr.args[1], sympy.Integer) and 0 < expr.args[1] <= LARGEST_FACTOR:
         return expr.args[0], expr.args[1]
     if not isinstance(expr, sympy.Mul) or len(expr.args) != 2 or not isinstance(expr.args[0], sympy.Float):
         return None
-    times, by = float(expr.args[0]).as_integer_ratio()
-    size = expr.args[1].args[0] if type(expr.args[1]).__name__ == "ToFloat" else expr.args[1]
+    factor, size = cast("list[Any]", list(expr.args))
+    times, by = float(factor).as_integer_ratio()
+    size = size.args[0] if type(size).__name__ == "ToFloat" else size
     return (times * size, sympy.Integer(by)) if 0 < times < LARGEST_FACTOR and by <= LARGEST_FACTOR else None
 
 
-def _kept_bits(size: sympy.Expr, mask: sympy.Expr) -> sympy.Expr | None:
+def _kept_bits(size: Any, mask: Any) -> Any:
     """As :func:`.whole_numbers.masked`."""
     if isinstance(size, sympy.Integer):
         size, mask = mask, size

@@ -28,7 +28,7 @@ def _with_dropout(op: Any, decomposition: Callable[..., Any]) -> Callable[..., A
 
     @functools.wraps(decomposition)
     def layers(x: torch.Tensor, *rest: Any) -> Any:
-        given = (x, *rest)
+        given: tuple[Any, ...] = (x, *rest)
         count, share, train = (given[places[name]] for name in ("num_layers", "dropout", "train"))
         # In front of all of them: importing it is refused, wherever it is.
         return decomposition(torch.dropout(x, share, train=True) if train and share and count > 1 else x, *rest)

@@ -78,7 +78,7 @@ def _arange(op: TorchOp) -> ir.Value:
     return cast(sequence(start, end, step, dtype), op.dtype)
 
 
-def _by_step(op: TorchOp, start: Dim, end: Dim, step: Expr) -> ir.Value:
+def _by_step(op: TorchOp, start: int | Expr, end: int | Expr, step: Expr) -> ir.Value:
     """A sequence whose step is a size."""
     count = op.info.shape[0]
     if count is None:

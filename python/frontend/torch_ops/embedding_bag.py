@@ -7,9 +7,10 @@ from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean
 from ...dialect.op import EffectOp
-from ..emit import cast, concat, emit, extreme_flag, full, info_of, integer, reshape, slice_axis, unsqueeze
+from ...dialect.symbolic import Expr
+from ..emit import cast, emit, extreme_flag, full, info_of, integer, reshape, slice_axis, unsqueeze
 from ..torch_op import TorchOp, handles
-from .creation import sequence
+from .elementwise import wide
 
 _SUM, _MEAN, _MAX = 0, 1, 2
 
@@ -18,7 +19,7 @@ _SUM, _MEAN, _MAX = 0, 1, 2
 def _embedding_bag(op: TorchOp) -> list[ir.Value | None]:
     """Only the first result: the others serve the gradient.
 
-    Which index is in which bag is a mask ``[bags, indices]``, unless all bags are known to be of one length.
+    Rows of bags that are known to be of one length are reduced side by side, others are added to their bags one by one.
     """
     weight, indices, offsets = (op.tensor(i) for i in range(3))
     indices, offsets = cast(indices, integer()), cast(offsets, integer())
@@ -34,9 +35,8 @@ def _embedding_bag(op: TorchOp) -> list[ir.Value | None]:
         bags = info_of(offsets).shape[0]
         rows = reshape(rows, (bags, length, info_of(rows).shape[1]))
         member = full(True, boolean(), (bags, length)) if counted is None else reshape(counted, (bags, length))
-    else:
-        rows, member = unsqueeze(rows, 0), _members(op, indices, offsets, counted)
-    return [_reduced(rows, member, mode), None, None, None]
+        return [_reduced(rows, member, mode), None, None, None]
+    return [_scattered(op, rows, offsets, counted, mode), None, None, None]
 
 
 def _counted(op: TorchOp, indices: ir.Value, padding: int | None) -> ir.Value | None:
@@ -61,20 +61,46 @@ def _equal_length(offsets: ir.Value, indices: ir.Value) -> int | None:
     return step if isinstance(step, int) and start == 0 and bags * step == total else None
 
 
-def _members(op: TorchOp, indices: ir.Value, offsets: ir.Value, counted: ir.Value | None) -> ir.Value:
-    """``[bags, indices]``: from a bag's offset up to that of the next one."""
-    total, bags = info_of(indices).shape[0], info_of(offsets).shape[0]
-    if total is None or bags is None:
-        raise RelaxError("expected indices and offsets whose numbers are known or symbolic")
-    if op.number(7, False):
-        begins, ends = slice_axis(offsets, 0, 0, bags - 1), slice_axis(offsets, 0, 1, bags)
-    else:
-        last = full(total, integer(), (1,))
-        begins, ends = offsets, last if bags == 1 else concat([slice_axis(offsets, 0, 1, bags), last], 0)
-    places = unsqueeze(sequence(0, total, 1, integer()), 0)
-    after, before = emit(ops.GreaterEqual, places, unsqueeze(begins, 1)), emit(ops.Less, places, unsqueeze(ends, 1))
-    member = emit(ops.LogicalAnd, after, before)
-    return member if counted is None else emit(ops.LogicalAnd, member, unsqueeze(counted, 0))
+def _bags_of(op: TorchOp, offsets: ir.Value, total: int | Expr) -> tuple[ir.Value, int | Expr, int | Expr]:
+    """The number of the bag that each index is in, how many numbers there are, and how many of them are bags.
+
+    A bag begins at each offset, several at one where they are empty: how many have begun is a sum of that.
+    """
+    given = info_of(offsets).shape[0]
+    if given is None:
+        raise RelaxError("expected offsets whose number is known or symbolic")
+    ones, marks = full(1, integer(), (given,)), full(0, integer(), (total + 1,))
+    attrs = {"axis": 0, "reduction": "add", "wrap_negative_indices": False}
+    begun = emit(ops.CumSum, emit(ops.ScatterElements, marks, offsets, ones, **attrs), axis=0)
+    numbers = emit(ops.Subtract, slice_axis(begun, 0, 0, total), full(1, integer()))
+    return numbers, given, given - 1 if op.number(7, False) else given
+
+
+def _scattered(op: TorchOp, rows: ir.Value, offsets: ir.Value, counted: ir.Value | None, mode: int) -> ir.Value:
+    """``rows`` are ``[indices, width]``; an empty bag gives zeros."""
+    dtype, (total, columns) = wide(info_of(rows).dtype), info_of(rows).shape
+    if total is None or columns is None:
+        raise RelaxError("expected indices whose number is known or symbolic")
+    numbers, count, bags = _bags_of(op, offsets, total)
+    how, nothing = ("max", float("-inf")) if mode == _MAX else ("add", 0.0)
+
+    def gathered(values: ir.Value, start: float, how: str) -> ir.Value:
+        room = full(start, info_of(values).dtype, (count, *info_of(values).shape[1:]))
+        attrs = {"axis": 0, "reduction": how, "wrap_negative_indices": False}
+        return slice_axis(emit(ops.ScatterElements, room, unsqueeze(numbers, 1), values, **attrs), 0, 0, bags)
+
+    rows = cast(rows, dtype)
+    if counted is not None:
+        rows = emit(ops.Where, unsqueeze(counted, 1), rows, full(nothing, dtype))
+    found = gathered(rows, nothing, how)
+    if mode != _SUM:
+        members = full(1, dtype, (total, 1)) if counted is None else cast(unsqueeze(counted, 1), dtype)
+        held = gathered(members, 0, "add")
+        if mode == _MAX:
+            found = emit(ops.Where, emit(ops.Greater, held, full(0, dtype)), found, full(0, dtype))
+        else:
+            found = emit(ops.Divide, found, emit(ops.Maximum, held, full(1, dtype)))
+    return cast(found, op.dtype)
 
 
 def _reduced(rows: ir.Value, member: ir.Value, mode: int) -> ir.Value:
