@@ -17,6 +17,7 @@ from ..dialect.errors import RelaxError
 from ..dialect.reports.report import plural
 from ..lowering.relax_pipeline import NARROW
 from .cli_named import NamedValues, add_dims, add_inputs
+from .cli_numbers import seed
 from .cli_output import add_output_options, set_up_logging, tell
 from .cli_target import add_target
 from .models import is_artifact, load_module
@@ -214,7 +215,7 @@ def _add_run(commands: Any) -> None:
     command.add_argument("--weights", metavar="FILE.safetensors", help="what prepare wrote")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
     add_inputs(command)
-    command.add_argument("--random", type=int, nargs="?", const=0, metavar="SEED", help="fill the other inputs at random")
+    command.add_argument("--random", type=seed, nargs="?", const=0, metavar="SEED", help="fill the other inputs at random")
     command.add_argument("--device", help="where it runs: cpu; code for GPUs: cuda:0, another number, emulated")
     add_dims(command, "size for --random")
     _add_externs(command)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from .cli_named import add_dims, add_inputs
+from .cli_numbers import seconds, seed
 from .cli_output import tell
 from .models import is_artifact, load_module
 from .sizes import count
@@ -35,10 +36,10 @@ def add_bench(commands: Any) -> None:
     command.add_argument("--weights", metavar="WEIGHTS", help="prepared or raw; .pt2 and .onnx have their own")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
     add_inputs(command)
-    command.add_argument("--random", type=int, default=0, metavar="SEED", help="of other inputs and weights (default: 0)")
+    command.add_argument("--random", type=seed, default=0, metavar="SEED", help="of other inputs and weights (default: 0)")
     add_dims(command, "size of random inputs")
     command.add_argument("--threads", type=count, metavar="N", help="of each program (default: all cores)")
-    command.add_argument("--seconds", type=float, default=3.0, metavar="S", help="for all together (default: %(default)g)")
+    command.add_argument("--seconds", type=seconds, default=3.0, metavar="S", help="for all together (default: %(default)g)")
     command.set_defaults(command=_bench, refuse=command.error)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .cli_named import add_dims, add_inputs
+from .cli_numbers import seed, tolerance
 from .cli_output import tell
 from .cli_target import add_target
 from .models import is_artifact, load_module
@@ -35,8 +36,8 @@ def add_compare(commands: Any) -> None:
     command.add_argument("--weights", metavar="WEIGHTS", help="raw weights (default: random; of .pt2 and .onnx their own)")
     add_inputs(command)
     add_dims(command, "of random inputs")
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="of what is random (default: %(default)s)")
-    command.add_argument("--tolerance", type=float, metavar="X", help="error relative to the largest element of a tensor")
+    command.add_argument("--seed", type=seed, default=0, metavar="N", help="of what is random (default: %(default)s)")
+    command.add_argument("--tolerance", type=tolerance, metavar="X", help="error relative to the largest element of a tensor")
     command.add_argument("--values", action="store_true", help="compare values inside, too, where results are equal")
     command.set_defaults(command=_compare, refuse=command.error)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..dialect.errors import RelaxError
 from ..lowering.relax_pipeline import NARROW
+from .cli_numbers import seed
 from .cli_output import tell
 from .sizes import count
 
@@ -30,7 +31,7 @@ def add_generate(commands: Any) -> None:
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
     command.add_argument("--kv-cache", choices=["f16", "bf16"], help="dtype of kept keys and values (default: f32)")
     command.add_argument("--temperature", type=float, metavar="T", help="draw tokens (default: as the folder says)")
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="for tokens that are drawn (default: %(default)s)")
+    command.add_argument("--seed", type=seed, default=0, metavar="N", help="for tokens that are drawn (default: %(default)s)")
     command.add_argument("--jobs", type=count, default=1, metavar="N", help="threads that prepare weights")
     command.set_defaults(command=_generate)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import plural
 from .cli_named import add_dims, add_inputs
+from .cli_numbers import seconds, seed
 from .cli_output import tell
 from .cli_target import add_target
 from .models import is_artifact, load_module
@@ -37,9 +38,9 @@ def add_profile(commands: Any) -> None:
     command.add_argument("--weights", metavar="WEIGHTS", help="prepared ones, or raw ones, which are prepared in memory")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
     add_inputs(command)
-    command.add_argument("--random", type=int, nargs="?", const=0, metavar="SEED", help="other inputs and weights")
+    command.add_argument("--random", type=seed, nargs="?", const=0, metavar="SEED", help="other inputs and weights")
     add_dims(command, "size for --random")
-    command.add_argument("--seconds", type=float, default=1.0, metavar="S", help="how long to call (default: %(default)g)")
+    command.add_argument("--seconds", type=seconds, default=1.0, metavar="S", help="how long to call (default: %(default)g)")
     command.add_argument("-o", "--output", metavar="REPORT.html", help="write a page with roofline, memory and all tables")
     command.add_argument("--trace", metavar="TRACE.json", help="write one call as a trace, which ui.perfetto.dev opens")
     command.set_defaults(command=_profile)

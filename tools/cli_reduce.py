@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import RelaxError
 from ..weights.files import read_stream, replacing
+from .cli_numbers import seconds, tolerance
 from .cli_output import tell
 from .cli_target import add_target
 
@@ -38,8 +39,10 @@ def add_reduce(commands: Any) -> None:
     which.add_argument("--differs", action="store_true", help="interesting: results are not those of the reference semantics")
     command.add_argument("--pipeline", metavar="PASSES", help="what is run on the module (default: it is compiled)")
     add_target(command, "what it is compiled for (default: cpu)")
-    command.add_argument("--tolerance", type=float, metavar="X", help="for --differs: error relative to the largest element")
-    command.add_argument("--seconds", type=float, default=60.0, metavar="S", help="for one candidate (default: %(default)g)")
+    command.add_argument(
+        "--tolerance", type=tolerance, metavar="X", help="for --differs: error relative to the largest element"
+    )
+    command.add_argument("--seconds", type=seconds, default=60.0, metavar="S", help="for one candidate (default: %(default)g)")
     command.set_defaults(command=_reduce, refuse=command.error)
 
 

@@ -12,6 +12,7 @@ from ..dialect.errors import RelaxError
 from ..dialect.reports.report import aligned
 from ..lowering.relax_pipeline import NARROW
 from .cli_named import add_dims, add_inputs
+from .cli_numbers import seed
 from .cli_output import tell
 from .cli_target import add_target
 from .models import load_module
@@ -35,7 +36,7 @@ def add_tune(commands: Any) -> None:
     command.add_argument("--candidates", type=int, default=12, metavar="N", help="plans of a product at most (default: 12)")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
     add_inputs(command)
-    command.add_argument("--random", type=int, default=0, metavar="SEED", help="of the other inputs (default: %(default)s)")
+    command.add_argument("--random", type=seed, default=0, metavar="SEED", help="of the other inputs (default: %(default)s)")
     add_dims(command, "size of random inputs")
     command.set_defaults(command=_tune)
 

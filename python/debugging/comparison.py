@@ -21,11 +21,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compiler import compile
+from ..dialect.analysis.known_sizes import argument_shapes
+from ..dialect.bindings import ir
 from ..dialect.constants import constant_arrays
 from ..dialect.elements import to_numpy
 from ..dialect.errors import RelaxError
-from ..dialect.functions import find_function, full_argument_names, initial_state, name_of
+from ..dialect.functions import find_function, full_argument_names, functions, initial_state, is_private, name_of
 from ..dialect.passes.pipeline_text import parse_pipeline
+from ..dialect.symbolic import Expr
 from ..module import Module
 from .differences import Difference, difference
 from .exposing import InnerValue, inner_values, stream_results, with_values
@@ -68,6 +71,7 @@ class Settings:
     def arguments(self, module: Module, entry: str) -> list[Array]:
         """Inputs of an entry, state among them, which has its first values."""
         operation = module.ir.operation
+        self._check_sizes(operation)
         made = arguments_for(
             operation, entry, np.random.default_rng(self.seed), normal_numbers, {**SIZES, **(self.sizes or {})}
         )
@@ -82,6 +86,14 @@ class Settings:
             raise RelaxError(f"expected inputs out of {', '.join(names[: len(made)]) or 'none'}, got '{next(iter(given))}'")
         return found
 
+    def _check_sizes(self, module: ir.Operation) -> None:
+        """Raises RelaxError for a size that no entry has."""
+        shapes = [shape for f in functions(module) if not is_private(f) for shape in argument_shapes(f).values()]
+        names = {name for shape in shapes for dim in shape if isinstance(dim, Expr) for name in dim.names}
+        unknown = next((name for name in self.sizes or {} if name not in names), None)
+        if unknown is not None:
+            raise RelaxError(f"expected sizes out of {', '.join(sorted(names)) or '(none)'}, got '{unknown}'")
+
     def raw(self, module: Module, entry: str) -> dict[str, Array]:
         """Raw weights of an entry."""
         sizes = {**SIZES, **(self.sizes or {})}
@@ -89,6 +101,9 @@ class Settings:
         with module.context:
             known = constant_arrays(module.ir.operation)
         given = known | dict(self.weights or {})
+        missing = [name for name in made if name not in given] if self.weights else []
+        if missing:
+            raise RelaxError(f"expected the raw weights of @{entry}, got others without '{missing[0]}'")
         return {name: given.get(name, array) for name, array in made.items()}
 
 

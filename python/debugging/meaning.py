@@ -14,6 +14,7 @@ import numpy as np
 
 from ..dialect.bindings import func, ir
 from ..dialect.dtypes import numpy_dtype
+from ..dialect.errors import RelaxError
 from ..dialect.functions import body_of, functions, is_private, name_of, num_input, transform_targets
 from ..dialect.lazy_calls import LazyCalls
 from ..dialect.reference.interpreter import evaluate
@@ -136,7 +137,12 @@ def _results(module: ir.Operation, function: func.FuncOp, inputs: Sequence[Any],
         assert index not in handed
         handed[index] = np.array(value)
 
-    wanted = {n: weights[n] for n in weight_types(function)}
+    names = weight_types(function)
+    missing = next((n for n in names if n not in weights), None)
+    if missing is not None:
+        where = name_of(function)
+        raise RelaxError(f"expected weights of the same names in both modules, got '{missing}' in @{where} of one alone")
+    wanted = {n: weights[n] for n in names}
     results = evaluate(module, name_of(function), _inputs(function, inputs), wanted, provider, sink)
     return (*(handed[i] for i in sorted(handed)), *results)
 

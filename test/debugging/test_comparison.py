@@ -167,6 +167,18 @@ def test_inputs_that_an_entry_lacks_are_refused():
         compare(rx.Module.parse(MODEL), inputs={"z": np.ones(3)})
 
 
+def test_what_would_be_random_without_a_word_is_refused():
+    module, other = rx.Module.parse(MODEL), rx.Module.parse(MODEL.replace('relax.name = "w"', 'relax.name = "v"'))
+    with pytest.raises(rx.RelaxError, match="expected the raw weights of @main, got others without 'w'"):
+        compare(module, weights={"v": np.ones((8, 8), np.float32)})
+    with pytest.raises(rx.RelaxError, match="expected sizes out of n, got 'q'"):
+        compare(module, sizes={"q": 3})
+    with pytest.raises(
+        rx.RelaxError, match="expected weights of the same names in both modules, got 'v' in @main of one alone"
+    ):
+        compare(module, other)
+
+
 def test_differences_of_tensors():
     assert difference(np.zeros(3, np.float32), np.zeros(3)).reason == "expected dtype float32, got float64"
     assert difference(np.zeros(3), np.zeros((3, 1))).reason == "expected shape [3], got [3, 1]"

@@ -267,3 +267,20 @@ def test_back_to_real_numbers_of_sizes_that_a_call_tells(function):
     for shape in ((8, 12), (7, 9), (5, 6), (5, 64)):
         x = torch.randn(shape)
         np.testing.assert_allclose(executable(x), function(x.double()), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("n", [8, 12, 9, 100, 134, 1])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_frequencies_that_are_real(n, is_open):
+    """Their imaginary part is no rounding error, so that their angle is 0 or pi, as torch has it."""
+
+    def angles(x):
+        found = torch.fft.rfft(x)
+        return torch.stack([found[..., 0].angle(), torch.view_as_real(found)[..., n // 2, 1]])
+
+    dims = (({0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO},),) if is_open and n > 1 else None
+    x = torch.randn(20, n)
+    executable = rx.compile(rx.from_torch(exported(Function(angles), x, dims=dims)))
+    first, middle = (np.asarray(a) for a in executable(x))
+    np.testing.assert_array_equal(first, angles(x)[0])
+    assert n % 2 or not middle.any()

@@ -15,6 +15,7 @@ import numpy as np
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
+from ...dialect.inference import boolean
 from ...dialect.symbolic import Dim, Expr
 from ..emit import cast, concat, emit, full, info_of, integer, permute, reshape, sequence, slice_axis, table, unsqueeze
 from ..torch_op import TorchOp, handles
@@ -35,8 +36,25 @@ def _dft(op: TorchOp) -> ir.Value:
     imaginary = op.optional(1)
     parts = (permute(x, last), None if imaginary is None else permute(imaginary, last))
     back = [last.index(a) for a in range(rank)]
-    found = _scaled(_transformed(parts, count, sign), info_of(x).shape[axis], op.number(5))
+    n = info_of(x).shape[axis]
+    found = _transformed(parts, count, sign)
+    if imaginary is None:
+        found = found[0], _without_ends(found[1], n)
+    found = _scaled(found, n, op.number(5))
     return concat([unsqueeze(permute(part, back), 0) for part in found], 0)
+
+
+def _without_ends(x: ir.Value, n: Dim) -> ir.Value:
+    """Of real numbers, zeros where sums of sines are that, and rounding would choose a sign: at the first, in the middle."""
+    count = info_of(x).shape[-1]
+    if isinstance(n, int) and isinstance(count, int):
+        ends = table(2 * np.arange(count) % n == 0, boolean())
+    else:
+        assert n is not None
+        assert count is not None
+        twice = emit(ops.Multiply, sequence(0, count), full(2, integer()))
+        ends = emit(ops.Equal, emit(ops.Mod, twice, full(n, integer())), full(0, integer()))
+    return emit(ops.Where, ends, full(0, info_of(x).dtype), x)
 
 
 def _scaled(parts: tuple[ir.Value, ir.Value], n: Dim, power: float) -> tuple[ir.Value, ir.Value]:
