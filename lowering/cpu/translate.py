@@ -9,6 +9,7 @@ from typing import Any
 from ...dialect.bindings import ir
 from ...dialect.sharding import ranks_of
 from ..arena import arena_of
+from ..constant_bytes import constants_as_bytes
 from ..entries import lowered_entries
 from ..extern_calls import Externs
 from ..llvm_text import check_translatable, llvm_ir
@@ -35,6 +36,7 @@ def translate(module: ir.Operation, manifest: Mapping[str, Any], with_driver: bo
     """
     with module.context, ir.Location.unknown():
         check_translatable(module, ("llvm.", "omp.", "builtin.module"), "LLVM")
+        constants_as_bytes(module)
         found = lowered_entries(module)
         ranks, externs = ranks_of(module) > 1, Externs.of(module)
         of_entries = ["driver"] * with_driver + ["ranks"] * ranks

@@ -69,11 +69,11 @@ def _lower_full(b: LinalgBuilder, source: Source) -> Tensor:
 
 @lowering("relax.constant")
 def _lower_constant(b: LinalgBuilder, source: Source) -> Tensor:
-    return constant_tensor(source.attrs["value"])
+    return constant_tensor(b, source.attrs["value"])
 
 
-def constant_tensor(attribute: ir.Attribute) -> Tensor:
-    """``arith.constant`` of a relax elements attribute, stored as its dtype is.
+def constant_tensor(b: LinalgBuilder, attribute: ir.Attribute) -> Tensor:
+    """``arith.constant`` of a relax elements attribute, stored as its dtype is; a filled tensor where all are one number.
 
     A resource becomes elements: LLVM reads as much of it as the type says, whatever there is.
 
@@ -83,6 +83,8 @@ def constant_tensor(attribute: ir.Attribute) -> Tensor:
     info = TensorInfo.of(attribute.type)
     stored = storage_type(attribute.type)
     splat = _splat_number(attribute, info)
+    if splat is not None and info.rank:
+        return splat_tensor(b, splat, info, [d for d in info.shape if isinstance(d, int)])
     if stored != attribute.type or not isinstance(attribute, ir.DenseElementsAttr):
         attribute = _stored_elements(attribute, info.dtype, stored)
     return Tensor(emit("arith.constant", stored, value=attribute), info, splat)

@@ -265,7 +265,7 @@ class _Converter:
         """An op of another dialect: new operands, new types where it only passes tensors on."""
         if op.name == "arith.constant" and is_tensor(op.results[0]):
             try:
-                self.tensors[op.results[0]] = constant_tensor(op.attributes["value"])
+                self.tensors[op.results[0]] = constant_tensor(self.builder, op.attributes["value"])
             except RelaxError as error:
                 raise RelaxError(f"'{op.name}' op {error.args[0]}", op.location) from None
             self.lowered.append(op)
