@@ -65,10 +65,27 @@ def _known(dim: Dim) -> Size:
 
 
 def data_bytes(info: TensorInfo) -> Size:
-    """Bytes of a tensor in memory; a truth value takes one, narrower integers are packed."""
-    bits = 8 if info.dtype == ir.IntegerType.get_signless(1, info.dtype.context) else info.dtype.width
+    """Bytes of a tensor in memory; a truth value takes one, narrower integers are packed.
+
+    Raises:
+        UnknownSizeError: a dimension is not known, or how long an element is.
+    """
+    bits = 8 if info.dtype == ir.IntegerType.get_signless(1, info.dtype.context) else _bits(info.dtype)
     count = product(info.shape)
     return count * (bits // 8) if bits % 8 == 0 else (count * bits + 7) // 8
+
+
+def _bits(dtype: ir.Type) -> int:
+    """Of an element, those of other dialects among them."""
+    if isinstance(dtype, ir.IntegerType | ir.FloatType):
+        return dtype.width
+    if isinstance(dtype, ir.IndexType):
+        return 64
+    if isinstance(dtype, ir.ComplexType):
+        return 2 * _bits(dtype.element_type)
+    if isinstance(dtype, ir.VectorType):
+        return math.prod(dtype.shape) * _bits(dtype.element_type)
+    raise UnknownSizeError
 
 
 def _all_data(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: Any) -> Size:

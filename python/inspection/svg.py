@@ -5,13 +5,17 @@ Modules stay closed, as one line with how many nodes they hold, where all of it 
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
 
 from .graph import FunctionGraph, GraphNode
 
 __all__ = ["svg_text"]
+
+# What XML has no way to write, even as a number. Source: https://www.w3.org/TR/xml/#charsets
+_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 #: Lines of a function at most, as far as closing modules can do that.
 _ROWS = 200
@@ -157,3 +161,8 @@ def _nodes(group: _Group) -> Iterator[int]:
             yield item
         else:
             yield from _nodes(item)
+
+
+def escape(text: str) -> str:
+    """Text as XML has it; what it cannot have is shown as a replacement."""
+    return html.escape(_NOT_IN_XML.sub("\ufffd", text))

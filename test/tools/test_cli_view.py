@@ -8,6 +8,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -115,6 +116,25 @@ def test_mistakes(model: Path, capsys: pytest.CaptureFixture[str], arguments: li
     assert cli.run(["view", *arguments, "-o", "out"]) == 1
     assert capsys.readouterr().err == f"error: {message}\n"
     assert not (model / "out").exists()
+
+
+def test_elements_of_other_dialects(model: Path):
+    """Of no number, or of none of ours."""
+    (model / "other.mlir").write_text("""
+      func.func @a(%x: tensor<2xindex>, %y: tensor<2xcomplex<f32>>, %v: tensor<3xvector<4xf32>>, %o: tensor<2x!relax.object>,
+          %q: tensor<2x!quant.uniform<i8:f32, 1.0>>) -> tensor<2xindex> {
+        return %x : tensor<2xindex>
+      }""")
+    for form in ("html", "svg", "dot", "json"):
+        assert cli.run(["view", "other.mlir", "--format", form, "-o", "view"]) == 0
+    assert cli.run(["info", "other.mlir"]) == 0
+
+
+def test_a_picture_is_xml_whatever_names_are(model: Path):
+    text = 'func.func @"\\01<&>"(%x: tensor<2xf32> {relax.name = "\\1B\\t\\0B"}) -> tensor<2xf32> { return %x : tensor<2xf32> }'
+    (model / "odd.mlir").write_text(text)
+    assert cli.run(["view", "odd.mlir", "--format", "svg", "-o", "view.svg"]) == 0
+    assert ElementTree.parse(model / "view.svg").getroot().tag.endswith("svg")
 
 
 def test_a_page_takes_no_models_place(model: Path, capsys: pytest.CaptureFixture[str]):
