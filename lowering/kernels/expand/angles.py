@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ....dialect.bindings import ir
 from .float_math import FloatMath
 
-__all__ = ["acos", "asin", "atan", "cos", "sin", "tan"]
+__all__ = ["acos", "asin", "atan", "atan2", "cos", "sin", "tan"]
 
 # pi / 2 in parts, so that an integer times the first ones is exact (Cody and Waite), and the argument up to which they suffice;
 # larger ones go to libm. Products that are rounded before they are subtracted need parts of few bits: 11, for integers of 13.
@@ -119,8 +119,30 @@ def atan(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
     """That of ``1 / x`` is the rest to ``pi / 2``."""
     a, one = f.absolute(operands[0]), f.number(1.0)
     far = f.compare("ogt", a, one)
-    z = f.select(far, f.div(one, a), a)
+    return f.with_sign(_slope_angle(f, f.select(far, f.div(one, a), a), far), operands[0])
+
+
+def atan2(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
+    """The angle of the smaller of both over the larger one, from the nearest axis on.
+
+    Of equal ones, which may be 0 or infinite, it is known what that is.
+    """
+    y, x = operands
+    up, across = f.absolute(y), f.absolute(x)
+    far = f.compare("ogt", up, across)
+    larger, smaller = f.select(far, up, across), f.select(far, across, up)
+    none = f.compare("oeq", larger, f.number(0.0))
+    same = f.select(none, f.number(0.0), f.number(1.0))
+    slope = f.select(f.compare("oeq", larger, smaller), same, f.div(smaller, larger))
+    angle = _slope_angle(f, slope, far)
+    behind = f.add(f.sub(f.number(2 * _HALF_PI_HIGH), angle), f.number(2 * _HALF_PI_LOW))
+    is_behind = f.compare("olt", f.with_sign(f.number(1.0), x), f.number(0.0))
+    return f.with_sign(f.select(is_behind, behind, angle), y)
+
+
+def _slope_angle(f: FloatMath, z: ir.Value, far: ir.Value) -> ir.Value:
+    """The arc tangent of a slope up to 1, or the rest to ``pi / 2``."""
     s = f.mul(z, z)
     y = f.fma(f.mul(z, s), f.polynomial(s, _ATAN), z)
     rest = f.add(f.sub(f.number(_HALF_PI_HIGH), y), f.number(_HALF_PI_LOW))
-    return f.with_sign(f.select(far, rest, y), operands[0])
+    return f.select(far, rest, y)

@@ -26,7 +26,7 @@ from ...marks import NUMBER_FIRST
 from ...set_target import target_of
 from ..emit.emitter import Emitter
 from ..function_bodies import function_bodies
-from .angles import acos, asin, atan, cos, sin, tan
+from .angles import acos, asin, atan, atan2, cos, sin, tan
 from .exponentials import double_expm1, double_log1p, exp, exp2, expm1, log, log1p, log2, log10
 from .float_math import FloatMath
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
@@ -203,6 +203,7 @@ _EXPANSIONS: dict[str, _Expansion] = {
     "math.asin": asin,
     "math.asinh": asinh,
     "math.atan": atan,
+    "math.atan2": atan2,
     "math.atanh": atanh,
     "math.cos": cos,
     "math.cosh": cosh,

@@ -74,6 +74,32 @@ def test_accuracy(name):
     assert not (~normal).any() or error[~normal].max() < 1.2e-38  # a subnormal result may be 0
 
 
+@pytest.mark.parametrize("width", [None, 128])
+def test_angles_of_two_numbers(width):
+    """Of all signs, zeros, infinities and magnitudes; zeros keep their signs."""
+    rng, special = np.random.default_rng(1), np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-45, 3e38])
+    y, x = np.meshgrid(special, special)
+    y = np.concatenate(
+        [y.reshape(-1), rng.choice([-1, 1], 8000) * np.exp2(rng.uniform(-149, 127, 8000)), rng.standard_normal(8000)]
+    )
+    x = np.concatenate(
+        [x.reshape(-1), rng.choice([-1, 1], 8000) * np.exp2(rng.uniform(-149, 127, 8000)), rng.standard_normal(8000)]
+    )
+    y, x = y.astype(np.float32), x.astype(np.float32)
+    types, out = [memref(x.shape)] * 3, np.zeros_like(x)
+    body = "  %y = math.atan2 %x0, %x1 : f32\n  linalg.yield %y : f32"
+    target = None if width is None else narrower(width)
+    Compiled(function(types, generic(["(i) -> (i)"] * 3, "p", types, body)), target)(y, x, out)
+    exact = np.arctan2(y.astype(np.float64), x.astype(np.float64))
+    is_number = ~np.isnan(exact)
+    assert np.isnan(out[~is_number]).all()
+    np.testing.assert_array_equal(np.signbit(out[is_number]), np.signbit(exact[is_number]))
+    unit = np.maximum(np.spacing(np.abs(exact[is_number]).astype(np.float32)), np.float32(1e-45))
+    error, normal = np.abs(out[is_number] - exact[is_number]), np.abs(exact[is_number]) > 1.2e-38
+    assert (error / unit)[normal].max() < 3.5
+    assert error[~normal].max() < 1.2e-38
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", ["exp", "log", "tanh", "erf", "sin"])
 def test_scalars_and_narrow_vectors_agree_with_wide_ones(name):
