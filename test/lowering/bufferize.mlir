@@ -84,8 +84,8 @@ func.func private @slices(%x: tensor<?xf32> {bufferization.writable = false},
   return %r : tensor<?xf32>
 }
 
-// The first part along the second dimension has gaps between its rows, where there is more than one; the first along the first
-// dimension has none.
+// The first part along the second dimension has gaps between its rows, where there is more than one; the first along
+// the first dimension has none.
 // CHECK-LABEL: func.func @parts(
 // CHECK: %[[PART:.*]] = memref.subview %arg0[0, 0, 0] [3, 1,
 // CHECK: %[[COPY:.*]] = memref.alloc
@@ -95,7 +95,8 @@ func.func private @slices(%x: tensor<?xf32> {bufferization.writable = false},
 // CHECK: call @kernel_2(
 // CHECK-NEXT: return
 func.func @parts(%x: tensor<3x4x?xf32> {bufferization.writable = false},
-    %out: tensor<3x1x?xf32> {bufferization.writable = true}, %more: tensor<1x4x?xf32> {bufferization.writable = true}) -> (tensor<3x1x?xf32>, tensor<1x4x?xf32>)
+    %out: tensor<3x1x?xf32> {bufferization.writable = true}, %more: tensor<1x4x?xf32> {bufferization.writable = true})
+    -> (tensor<3x1x?xf32>, tensor<1x4x?xf32>)
     attributes {relax.entry = {checks = [], inputs = [{dtype = "f32", name = "x", shape = [3 : i64, 4 : i64, "n"]}],
     memory = [], name = "parts", outputs = [{dtype = "f32", name = "y", shape = [3 : i64, 1 : i64, "n"]},
     {dtype = "f32", name = "z", shape = [1 : i64, 4 : i64, "n"]}], safe = 4 : i64, sizes = [], state = [],

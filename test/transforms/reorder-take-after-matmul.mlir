@@ -20,7 +20,8 @@ func.func @columns(%x: tensor<?x4xf32, {sym = ["n"]}> {relax.name = "x"}, %i: te
 // CHECK:         "relax.take"({{.*}}) {axis = 1 : i64, wrap_negative_indices = false} : {{.*}} -> tensor<?x3xf32
 func.func @from_the_start(%x: tensor<?x4xf32, {sym = ["n"]}> {relax.name = "x"}, %i: tensor<3xi64> {relax.name = "i"},
     %w: tensor<4x8xf32> {relax.name = "w"}) -> tensor<?x3xf32, {sym = ["n"]}> attributes {relax.num_input = 2 : i64} {
-  %0 = "relax.take"(%w, %i) {axis = 1 : i64, wrap_negative_indices = false} : (tensor<4x8xf32>, tensor<3xi64>) -> tensor<4x3xf32>
+  %0 = "relax.take"(%w, %i) {axis = 1 : i64, wrap_negative_indices = false}
+      : (tensor<4x8xf32>, tensor<3xi64>) -> tensor<4x3xf32>
   %1 = "relax.matmul"(%x, %0) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x3xf32>) -> tensor<?x3xf32, {sym = ["n"]}>
   return %1 : tensor<?x3xf32, {sym = ["n"]}>
 }

@@ -27,7 +27,8 @@ func.func @tied(%ids: tensor<?xi64, {sym = ["n"]}> {relax.name = "ids"}, %w: ten
 // What indices are refused stays so.
 // CHECK-LABEL: @from_the_start
 // CHECK:         "relax.packed_take"(%1, %arg0) {layout = "tile 4", n = 18 : i64, wrap_negative_indices = false}
-func.func @from_the_start(%ids: tensor<?xi64, {sym = ["n"]}> {relax.name = "ids"}, %w: tensor<18x8xf32> {relax.name = "wte"})
+func.func @from_the_start(%ids: tensor<?xi64, {sym = ["n"]}> {relax.name = "ids"},
+    %w: tensor<18x8xf32> {relax.name = "wte"})
     -> tensor<?x18xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
   %h = "relax.take"(%w, %ids) {wrap_negative_indices = false}
       : (tensor<18x8xf32>, tensor<?xi64, {sym = ["n"]}>) -> tensor<?x8xf32, {sym = ["n"]}>
