@@ -291,6 +291,8 @@ def _changed(spec: OutputSpec, names: dict[str, str], called: Mapping[str, str])
         return Returned("state", called.get(str(spec.target), str(spec.target)), spec.arg.name)
     if spec.kind is OutputKind.USER_INPUT_MUTATION:
         return Returned("output", names[str(spec.target)], spec.arg.name)
+    if spec.kind is OutputKind.PARAMETER_MUTATION:
+        raise RelaxError(f"expected a model that changes no parameter, got one that changes '{spec.target}', as max_norm does")
     raise RelaxError(f"expected an inference graph, got an output of kind {spec.kind.name.lower()}")
 
 

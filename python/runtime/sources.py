@@ -324,7 +324,9 @@ def open_source(source: object) -> WeightSource:
         return StoredSource(decoded(source))
     if callable(getattr(type(source), "spec", None)) and callable(getattr(type(source), "get", None)):
         return StoredSource(cast("TensorSource", source))  # of a format's own, decoded as its maker wants
-    raise RelaxError(f"expected weights as a path, a Checkpoint or a mapping from names to arrays, got {type(source).__name__}")
+    hint = ": its state_dict is one" if hasattr(source, "state_dict") else ""
+    expected = "expected weights as a path, a Checkpoint or a mapping from names to arrays"
+    raise RelaxError(f"{expected}, got {type(source).__name__}{hint}")
 
 
 def weight_problems(expected: Mapping[str, WeightSpec], source: WeightSource, names_only: bool = False) -> list[str]:

@@ -112,6 +112,20 @@ def test_sizes_that_have_to_be_known_are_named(function, message):
     assert re.search(message, str(refusal(function, torch.randn(4, 5), dynamic=(({0: Dim.AUTO},),))))
 
 
+def test_a_parameter_that_a_model_changes_is_named():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(4, 2, max_norm=1.0)
+
+        def forward(self, i):
+            return self.table(i)
+
+    program = torch.export.export(Model().eval(), (torch.tensor([1, 2]),))
+    with pytest.raises(RelaxError, match=r"got one that changes 'table\.weight', as max_norm does"):
+        relaxir.from_torch(program)
+
+
 def test_results_that_are_no_numbers_are_named():
     assert str(refusal(lambda x: (x, "name"), torch.ones(4))) == (
         "expected outputs that are tensors or numbers, got 'name' for 'output1'"

@@ -144,6 +144,8 @@ def test_refused_sources_and_targets(tmp_path: Path) -> None:
         executable.prepare(RAW, progress=True)
     with pytest.raises(RelaxError, match="expected weights as a path, a Checkpoint or a mapping from names to arrays, got int"):
         executable.prepare(3)
+    with pytest.raises(RelaxError, match="got Linear: its state_dict is one"):
+        executable.prepare(torch.nn.Linear(2, 2))
     with pytest.raises(RelaxError, match="expected an existing folder"):
         executable.prepare(RAW, tmp_path / "none" / "out.safetensors")
     with pytest.raises(RelaxError, match=r"cannot write 's3://x/y.safetensors': expected a file of this machine, got a URL"):
