@@ -23,8 +23,10 @@ class _Calls(torch.nn.Module):
         return self.function(*inputs)
 
 
-def _open(function: Any, given: tuple[Tensor, ...], axes: list[list[int]]) -> Any:
-    dims = [{a: torch.export.Dim(f"n{i}_{a}") for a in own} for i, own in enumerate(axes)]
+def _open(function: Any, given: tuple[Tensor, ...], axes: list[list[int]], *, names: bool = True) -> Any:
+    """Compiled with these axes open: by names for all sizes, else for those of which what torch assumes holds."""
+    dim = torch.export.Dim
+    dims = [{a: dim(f"n{i}_{a}") if names else dim.AUTO for a in own} for i, own in enumerate(axes)]
     return rx.compile(rx.from_torch(torch.export.export(_Calls(function), given, dynamic_shapes=(tuple(dims),))))
 
 
@@ -87,6 +89,21 @@ def test_an_open_dimension(name: str) -> None:
         found, expected = call(x), function(x)
         for one, other in zip(*(v if isinstance(v, tuple) else (v,) for v in (found, expected)), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5, err_msg=f"{n}")
+
+
+@pytest.mark.parametrize("options", [(2,), (3, 2, 1), (3, 1, 1), (2, 1, 0, 2), ((2, 3), (2, 1))])
+def test_where_the_largest_of_windows_are(options: tuple[Any, ...]) -> None:
+    """As SegNet has it, and back by ``max_unpool2d``."""
+
+    def pooled(x: Tensor) -> tuple[Tensor, Tensor]:
+        return functional.max_pool2d(x, *options, return_indices=True)
+
+    call = _open(pooled, (torch.randn(2, 3, 12, 10),), [[2, 3]], names=False)
+    for sizes in ((12, 10), (7, 9), (4, 4), (5, 31)):
+        x = torch.randn(2, 3, *sizes)
+        x[0, 0, 2, 2] = float("nan")
+        for found, expected in zip(call(x), pooled(x), strict=True):
+            np.testing.assert_array_equal(found, expected, err_msg=f"{sizes}")
 
 
 @pytest.mark.parametrize("name", ["median", "mode"])

@@ -36,7 +36,7 @@ from ..emit import (
 )  # fmt: skip
 from ..torch_op import TorchOp, handles
 from .convolution import several
-from .windows import adaptive_windows, largest_and_places, spatial_sizes, windows
+from .windows import Windows, adaptive_windows, largest_and_places, open_windows, spatial_sizes, windows
 
 _RANKS = {"1": 1, "2": 2, "3": 3}
 
@@ -65,11 +65,13 @@ def _max_pool(op: TorchOp) -> list[ir.Value | None]:
 
 
 def _max_pool_places(op: TorchOp, dilation: list[int], ceil_mode: bool) -> list[ir.Value | None]:
-    sizes = spatial_sizes(op.tensor(0), _spatial(op), "max pooling whose places are used")
-    along = [
-        windows(size, w.size, w.stride, w.pad, w.dilation, ceil_mode=ceil_mode)
-        for size, w in zip(sizes, _windows_of(op, dilation), strict=True)
-    ]
+    sizes = info_of(op.tensor(0)).shape[-_spatial(op) :]
+    along: list[Windows] = []
+    for size, w in zip(sizes, _windows_of(op, dilation), strict=True):
+        if not size:
+            raise RelaxError(f"expected max pooling whose places are used over what is there, got {info_of(op.tensor(0))}")
+        made = windows if isinstance(size, int) else open_windows
+        along.append(made(size, w.size, w.stride, w.pad, w.dilation, ceil_mode=ceil_mode))
     return largest_and_places(op.tensor(0), along)
 
 

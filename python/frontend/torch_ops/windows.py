@@ -12,12 +12,15 @@ from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import is_float
-from ..emit import emit, expand, full, info_of, integer, permute, reshape, table
+from ...dialect.symbolic import Dim, Expr
+from ..emit import emit, expand, full, info_of, integer, multiply_all, permute, reshape, table, unsqueeze
+from .creation import sequence
 
-__all__ = ["adaptive_windows", "largest_and_places", "spatial_sizes", "windows"]
+__all__ = ["adaptive_windows", "largest_and_places", "open_windows", "spatial_sizes", "windows"]
 
-#: Positions in one dimension, [number of windows, longest window]; a shorter window has an element of its own again.
-Windows = np.ndarray[Any, Any]
+#: Positions in one dimension, [number of windows, longest window]; a shorter window has an element of its own again. Of an open
+#: size they are computed when the model runs.
+Windows = np.ndarray[Any, Any] | ir.Value
 
 
 def spatial_sizes(x: ir.Value, spatial: int, what: str) -> list[int]:
@@ -41,6 +44,21 @@ def windows(size: int, window: int, stride: int, pad: int, dilation: int, *, cei
     return np.clip(places, first[:, None], last[:, None])
 
 
+def open_windows(size: Expr, window: int, stride: int, pad: int, dilation: int, *, ceil_mode: bool) -> ir.Value:
+    """The same along a dimension of an open size.
+
+    Raises:
+        RelaxError: the last window may be a shorter one, or elements of the padding are among those of a window with gaps.
+    """
+    if ceil_mode or (pad and dilation > 1):
+        raise RelaxError("expected windows of known sizes where some are shorter, by ceil_mode, or by padding and dilation")
+    count = (size + (2 * pad - dilation * (window - 1) - 1)) // stride + 1
+    begins = emit(ops.Multiply, sequence(0, count), full(stride, integer()))
+    places = emit(ops.Add, unsqueeze(begins, 1), table((np.arange(window) * dilation - pad)[None], integer()))
+    last = full(size - 1, integer())
+    return emit(ops.Maximum, emit(ops.Minimum, places, last), full(0, integer())) if pad else places
+
+
 def adaptive_windows(size: int, count: int) -> Windows:
     """Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/AdaptivePooling.h, start_index and end_index."""
     begins = [i * size // count for i in range(count)]
@@ -61,11 +79,12 @@ def largest_and_places(x: ir.Value, along: Sequence[Windows]) -> list[ir.Value |
         Both as [..., number of windows in each dimension]; places count the elements of these dimensions, row by row.
     """
     spatial, outer = len(along), info_of(x).rank - len(along)
-    sizes = spatial_sizes(x, spatial, "windows")
-    for i, places in enumerate(along):  # [..., windows, elements of a window, ...]
-        x = emit(ops.Take, x, table(places, integer()), axis=outer + 2 * i)
+    sizes = info_of(x).shape[outer:]
+    found = [table(places, integer()) if isinstance(places, np.ndarray) else places for places in along]
+    for i, places in enumerate(found):  # [..., windows, elements of a window, ...]
+        x = emit(ops.Take, x, places, axis=outer + 2 * i)
     x = _elements_last(x, outer, spatial)
-    where = expand(_flat_places(along, sizes), info_of(x).shape)
+    where = expand(_flat_places(found, sizes), info_of(x).shape)
     last = [info_of(x).rank - 1]
     first = emit(ops.GatherElements, where, emit(ops.ArgMax, x, axis=last[0], keepdims=True), axis=last[0])
     found = emit(ops.Squeeze, first, axis=last)
@@ -83,15 +102,18 @@ def _elements_last(x: ir.Value, outer: int, spatial: int) -> ir.Value:
     return reshape(x, (*shape[:-spatial], math.prod(s for s in shape[-spatial:] if isinstance(s, int))))
 
 
-def _flat_places(along: Sequence[Windows], sizes: Sequence[int]) -> ir.Value:
+def _flat_places(along: Sequence[ir.Value], sizes: Sequence[Dim]) -> ir.Value:
     """Where the elements of all windows are, counted row by row: a sum of what each dimension adds."""
     spatial = len(along)
     total = None
     for i, places in enumerate(along):
-        shape = [1] * (2 * spatial)
-        shape[i], shape[spatial + i] = places.shape
-        part = reshape(table(places * math.prod(sizes[i + 1 :]), integer()), shape)
+        shape: list[Dim] = [1] * (2 * spatial)
+        shape[i], shape[spatial + i] = info_of(places).shape
+        row = multiply_all(sizes[i + 1 :])
+        if row is None:
+            raise RelaxError("expected windows along dimensions whose sizes are known or symbolic")
+        part = reshape(emit(ops.Multiply, places, full(row, integer())), shape)
         total = part if total is None else emit(ops.Add, total, part)
     assert total is not None
-    shape = info_of(total).shape
-    return reshape(total, (*shape[:spatial], math.prod(s for s in shape[spatial:] if isinstance(s, int))))
+    found = info_of(total).shape
+    return reshape(total, (*found[:spatial], math.prod(s for s in found[spatial:] if isinstance(s, int))))
