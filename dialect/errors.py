@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # running an artifact must not import MLIR, and it raises these errors too
     from .bindings import ir
 
-__all__ = ["DiagnosticError", "RelaxError", "RelaxWarning", "from_mlir_error", "location_text", "warn"]
+__all__ = ["DiagnosticError", "RelaxError", "RelaxWarning", "from_mlir_error", "interruptible", "location_text", "warn"]
 
 # `callsite(a at b)`, where a and b may have one level of parentheses: the innermost one of several.
 _CALL_SITE = re.compile(r"callsite\(((?:[^()]|\([^()]*\))*) at ((?:[^()]|\([^()]*\))*)\)")
@@ -41,6 +43,17 @@ class RelaxError(Exception):
     def __str__(self) -> str:
         text = super().__str__()
         return f"{self.location}: {text}" if self.location else text
+
+
+@contextmanager
+def interruptible() -> Generator[None]:
+    """A ``KeyboardInterrupt`` in a function that MLIR calls stays one: the bindings make a ``RuntimeError`` of it."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error) is RuntimeError and "KeyboardInterrupt" in str(error):
+            raise KeyboardInterrupt from None
+        raise
 
 
 class RelaxWarning(UserWarning):

@@ -19,7 +19,7 @@ from .checkpoint import reading
 from .collector import collector_paused
 from .dialect.bindings import DISTRIBUTION, ir
 from .dialect.checks import expect_flag, expect_text
-from .dialect.errors import RelaxError, RelaxWarning
+from .dialect.errors import RelaxError, RelaxWarning, interruptible
 from .dialect.op import verifying_once
 from .dialect.passes.manager import observing, verifying_at_end
 from .dialect.plugins import sources
@@ -44,6 +44,7 @@ _LOG = getLogger("relaxir.compile")
 __all__ = ["check_options", "compile", "compile_once", "compiler_for", "default_pipeline"]
 
 
+@interruptible()
 def compile(
     module: Module | str | os.PathLike[str],
     target: str = "cpu",

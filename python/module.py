@@ -11,7 +11,7 @@ from .dialect.bindings import ir
 from .dialect.checks import expect_flag, expect_text
 from .dialect.context import new_context
 from .dialect.conventions import check_module
-from .dialect.errors import RelaxError, from_mlir_error, warn
+from .dialect.errors import RelaxError, from_mlir_error, interruptible, warn
 from .dialect.functions import full_argument_names, functions, is_private, name_of, num_input, transform_for
 from .dialect.parser import parse_module
 from .dialect.reports.report import Report, collecting
@@ -138,6 +138,7 @@ class Module:
         """Signatures by function name, in the module's order."""
         return {name_of(f): _signature(f) for f in functions(self._module)}
 
+    @interruptible()
     def run(self, pipeline: str, *, verify_semantics: bool = False) -> Module:
         """A new module, made from this one by passes, e.g. ``"relax-lift-transform-params,canonicalize"``.
 

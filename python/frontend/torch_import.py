@@ -10,7 +10,7 @@ from ..collector import collector_paused
 from ..dialect.bindings import ir
 from ..dialect.constants import set_constants
 from ..dialect.context import new_context
-from ..dialect.errors import RelaxError
+from ..dialect.errors import RelaxError, interruptible
 from ..module import Module
 from .saved_program import load_exported_program
 
@@ -26,6 +26,7 @@ __all__ = ["from_torch", "save_weights"]
 
 
 @collector_paused()
+@interruptible()
 def from_torch(exported_program: Program | Mapping[str, Program], *, dims: Mapping[str, str] | None = None) -> Module:
     """Imports what ``torch.export.export(model.eval(), ...)`` returns, or a file of it (``torch.export.save``, ``.pt2``).
 

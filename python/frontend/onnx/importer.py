@@ -12,7 +12,7 @@ import numpy as np
 from ...collector import collector_paused
 from ...dialect.bindings import func, ir
 from ...dialect.context import new_context
-from ...dialect.errors import RelaxError
+from ...dialect.errors import RelaxError, interruptible
 from ...dialect.functions import set_names, set_num_input
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, Expr
@@ -62,6 +62,7 @@ class Imported:
 
 
 @collector_paused()
+@interruptible()
 def from_onnx(
     model: Any,
     *,

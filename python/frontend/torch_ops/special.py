@@ -68,8 +68,8 @@ def _erfinv(op: TorchOp) -> ir.Value:
     """Infinite at 1 and -1, NaN beyond.
 
     A first value as Matlab's erfinv and torch have it, and of Halley's steps two for f64, else one, in which what is left is
-    computed of ``1 - |y|`` where that is less. Within 0.51 units in the last place of f32 and narrower floats, 4 of f64 (measured against
-    mpmath).
+    computed of ``1 - |y|`` where that is less. Within 0.51 units in the last place of f32 and narrower floats, 4 of f64
+    (measured against mpmath).
     """
     y = operand(op)
     size = emit(ops.Abs, y)
