@@ -63,7 +63,7 @@ def inputs_of(entry: EntrySpec, arguments: argparse.Namespace) -> dict[str, Arra
     if missing and arguments.random is None:
         raise RelaxError(f"expected --input {missing[0].name}=FILE.npy ({missing[0]}), or --random")
     sizes = _sizes(entry, arguments.dims) | _sizes_of(given, specs)
-    random = np.random.default_rng(_seed(arguments.random))
+    random = np.random.default_rng(arguments.random or 0)
     return given | {spec.name: _random(spec, sizes, random) for spec in missing}
 
 
@@ -106,9 +106,3 @@ def _size(spec: TensorSpec, dim: int | Expr, sizes: Mapping[str, int]) -> int:
     if size < 0:
         raise RelaxError(f"expected sizes that give input '{spec.name}' ({spec}) no negative dimension, got {size}")
     return size
-
-
-def _seed(seed: int | None) -> int:
-    if seed is not None and seed < 0:
-        raise RelaxError(f"expected a seed of 0 or more for --random, got {seed}")
-    return seed or 0
