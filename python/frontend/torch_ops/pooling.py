@@ -66,12 +66,15 @@ def _max_pool(op: TorchOp) -> list[ir.Value | None]:
 
 def _max_pool_places(op: TorchOp, dilation: list[int], ceil_mode: bool) -> list[ir.Value | None]:
     sizes = info_of(op.tensor(0)).shape[-_spatial(op) :]
-    along: list[Windows] = []
+    along: list[Windows | ir.Value] = []
     for size, w in zip(sizes, _windows_of(op, dilation), strict=True):
         if not size:
             raise RelaxError(f"expected max pooling whose places are used over what is there, got {info_of(op.tensor(0))}")
-        made = windows if isinstance(size, int) else open_windows
-        along.append(made(size, w.size, w.stride, w.pad, w.dilation, ceil_mode=ceil_mode))
+        window = w.size, w.stride, w.pad, w.dilation
+        if isinstance(size, int):
+            along.append(windows(size, *window, ceil_mode=ceil_mode))
+        else:
+            along.append(open_windows(size, *window, ceil_mode=ceil_mode))
     return largest_and_places(op.tensor(0), along)
 
 

@@ -18,9 +18,8 @@ from .creation import sequence
 
 __all__ = ["adaptive_windows", "largest_and_places", "open_windows", "spatial_sizes", "windows"]
 
-#: Positions in one dimension, [number of windows, longest window]; a shorter window has an element of its own again. Of an open
-#: size they are computed when the model runs.
-Windows = np.ndarray[Any, Any] | ir.Value
+#: Positions in one dimension, [number of windows, longest window]; a shorter window has an element of its own again.
+Windows = np.ndarray[Any, Any]
 
 
 def spatial_sizes(x: ir.Value, spatial: int, what: str) -> list[int]:
@@ -68,12 +67,12 @@ def adaptive_windows(size: int, count: int) -> Windows:
     return np.array(rows, np.int64).reshape(count, longest)
 
 
-def largest_and_places(x: ir.Value, along: Sequence[Windows]) -> list[ir.Value | None]:
+def largest_and_places(x: ir.Value, along: Sequence[Windows | ir.Value]) -> list[ir.Value | None]:
     """The largest element of each window, and where it is: the first, or the last that is no number where there is one.
 
     Args:
         x: [..., one dimension for each of ``along``].
-        along: the windows of each dimension.
+        along: the windows of each dimension, computed when the model runs where its size is open.
 
     Returns:
         Both as [..., number of windows in each dimension]; places count the elements of these dimensions, row by row.
