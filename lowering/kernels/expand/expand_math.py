@@ -11,7 +11,7 @@ After: about 15 fused multiply-adds and bit operations instead of 16 calls of ``
 
 Errors are below 4 units in the last place (tanh: 4.5, erf: 6) where measured against 80 bits over the whole range. NaN stays
 NaN, infinities and zeros of both signs give what C's functions give. The expansions rely on no fast-math flag and none is set.
-Of f64, log1p and expm1 alone are expanded, by its log and exp; the others become calls of libm.
+Of f64, exp, log, log1p and expm1 are expanded; the others become calls of libm.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ...set_target import target_of
 from ..emit.emitter import Emitter
 from ..function_bodies import function_bodies
 from .angles import acos, asin, atan, atan2, cos, sin, tan
+from .doubles import double_exp, double_log
 from .exponentials import double_expm1, double_log1p, exp, exp2, expm1, log, log1p, log2, log10
 from .float_math import FloatMath
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
@@ -233,7 +234,9 @@ _EXPANSIONS: dict[str, _Expansion] = {
 
 _TO_INTEGERS = ("arith.fptosi", "arith.fptoui")
 
-_ON_F64: dict[str, _Expansion] = {"math.expm1": double_expm1, "math.log1p": double_log1p}
+_ON_F64: dict[str, _Expansion] = {
+    "math.exp": double_exp, "math.expm1": double_expm1, "math.log": double_log, "math.log1p": double_log1p,
+}  # fmt: skip
 
 EXPANDED = frozenset(name for name in _EXPANSIONS if name.startswith("math."))
 """The operations that become long chains of arithmetic."""

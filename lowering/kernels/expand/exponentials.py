@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ....dialect.bindings import ir
 from ...marks import NOT_POSITIVE, VANISHING
+from .doubles import double_exp, double_log
 from .float_math import FloatMath
 
 __all__ = ["double_expm1", "double_log1p", "exp", "exp2", "expm1", "half_exp", "log", "log1p", "log2", "log10"]
@@ -161,9 +162,9 @@ def double_expm1(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
     MLIR has no better than ``exp(x) - 1``.
     """
     (x,) = operands
-    u, one = f.op("math.exp", x), f.number(1.0)
+    u, one = double_exp(f, [x]), f.number(1.0)
     less = f.sub(u, one)
-    y = f.mul(less, f.div(x, f.op("math.log", u)))
+    y = f.mul(less, f.div(x, double_log(f, [u])))
     # The quotient is 0 / 0 near 0, and infinite or NaN beyond both ends.
     y = f.select(f.compare("olt", f.absolute(x), f.number(_DOUBLE_ENDS)), y, less)
     return f.select(f.compare("oeq", u, one), x, y)
@@ -171,7 +172,7 @@ def double_expm1(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
 
 def double_log1p(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
     """Of f64, by its ``log``. MLIR has no better than ``log(1 + x)``."""
-    return _compensated(f, operands[0], lambda u: f.op("math.log", u))
+    return _compensated(f, operands[0], lambda u: double_log(f, [u]))
 
 
 def log1p(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:

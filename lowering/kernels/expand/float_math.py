@@ -18,13 +18,15 @@ _LANES_512, _CURRENT_ROUNDING = 16, 4
 
 
 class FloatMath:
-    """Arithmetic on values of one type: f32 or a vector of f32; of f64, what has no bits or powers of two in it."""
+    """Arithmetic on values of one type: f32, f64 or a vector of these. What rounds, and powers of two, are those of f32."""
 
     def __init__(self, emitter: Emitter, operation: ir.Operation, target: Instructions):
         self.emitter, self.operation, self.target = emitter, operation, target
         self.kind = operation.results[0].type
         self.width = width = self.kind.shape[0] if isinstance(self.kind, ir.VectorType) else 0
-        self.integer = emitter.vector(width, emitter.i32) if width else emitter.i32
+        element = self.kind.element_type if width else self.kind
+        integer = emitter.integer(64) if isinstance(element, ir.F64Type) else emitter.i32
+        self.integer = emitter.vector(width, integer) if width else integer
         self.truth = emitter.vector(width, emitter.i1) if width else emitter.i1
 
     def number(self, value: float) -> ir.Value:

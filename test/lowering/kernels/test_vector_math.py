@@ -74,6 +74,33 @@ def test_accuracy(name):
     assert not (~normal).any() or error[~normal].max() < 1.2e-38  # a subnormal result may be 0
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["exp", "log", "expm1", "log1p"])
+@pytest.mark.parametrize("target", ["host", "narrow", "without FMA"])
+def test_doubles(name, target):
+    """Against libm in 80 bits."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([
+        rng.standard_normal(4000), rng.uniform(-760, 720, 8000), EDGES,
+        rng.choice([-1, 1], 8000) * np.exp2(rng.uniform(-1074, 1023, 8000)),
+        1 + rng.uniform(-1, 1, 4000) * 2.0 ** rng.uniform(-50, -1, 4000), [math.sqrt(0.5), math.sqrt(2)],
+        [709.78, 709.79, -708.4, -745.13, -745.14, -746, 5e-324, 2.2250738585072014e-308, 1.7e308, -1.0],
+    ])  # fmt: skip
+    types, out = [memref(x.shape, "f64")] * 2, np.zeros_like(x)
+    body = f"  %y = math.{name} %x0 : f64\n  linalg.yield %y : f64"
+    known = {"host": None, "narrow": narrower(128), "without FMA": without("fma")}[target]
+    Compiled(function(types, generic(["(i) -> (i)"] * 2, "p", types, body)), known)(x, out)
+    exact = getattr(np, name)(x.astype(np.longdouble))
+    rounded = exact.astype(np.float64)
+    special = ~np.isfinite(rounded) | (np.abs(rounded) > 1.797e308)
+    np.testing.assert_array_equal(out[special & ~np.isfinite(rounded)], rounded[special & ~np.isfinite(rounded)])
+    unit = np.spacing(np.abs(rounded[~special]))
+    error = np.abs(out[~special] - exact[~special]) / unit
+    normal = np.abs(rounded[~special]) > 2.3e-308
+    assert error[normal].max() < (1.1 if name in ("exp", "log") else 3.0)
+    assert error[~normal].max(initial=0) < 2
+
+
 @pytest.mark.parametrize("width", [None, 128])
 def test_angles_of_two_numbers(width):
     """Of all signs, zeros, infinities and magnitudes; zeros keep their signs."""
