@@ -44,7 +44,6 @@ _LOG = getLogger("relaxir.compile")
 __all__ = ["check_options", "compile", "compile_once", "compiler_for", "default_pipeline"]
 
 
-@interruptible()
 def compile(
     module: Module | str | os.PathLike[str],
     target: str = "cpu",
@@ -264,6 +263,7 @@ def _logging(element: str, op: ir.Operation) -> None:
     _LOG.debug("pass %s", element)
 
 
+@interruptible()
 def _compiled(module: Module, compiler: Compiler, pipeline: str, checked: bool, dump: Dump | None = None) -> CompiledModule:
     from .lowering.compile import compile_module
 
