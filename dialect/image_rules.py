@@ -14,7 +14,7 @@ from .layouts import permutation
 from .struct_info import TensorInfo
 from .symbolic import same
 
-__all__ = ["AXIS", "CONVOLUTION", "LINES", "PAD", "REDUCTION", "RESHAPE", "SLICE", "WINDOW", "Change", "ImageRule"]
+__all__ = ["AXIS", "CONVOLUTION", "LINES", "PAD", "REDUCTION", "RESHAPE", "SLICE", "TAKEN", "WINDOW", "Change", "ImageRule"]
 
 _RANK = 4
 _KERNELS = {"NCHW": "OIHW", "NHWC": "HWIO"}
@@ -79,6 +79,10 @@ def _axis(op: Any, order: list[int]) -> dict[str, Any]:
     return {"axis": order.index(normalize_axis(op.axis, len(order)))}
 
 
+def _taken(op: Any, order: list[int]) -> dict[str, Any] | None:
+    return _axis(op, order) if TensorInfo.of(op.indices).rank == 1 else None
+
+
 def _pad(op: Any, order: list[int]) -> dict[str, Any]:
     return {"before": [op.before[i] for i in order], "after": [op.after[i] for i in order]}
 
@@ -122,6 +126,8 @@ CONVOLUTION = ImageRule(_convolution)
 WINDOW = ImageRule(_window)
 #: Works along ``axis``.
 AXIS = _ordered(_axis)
+#: Takes places along ``axis``, by a vector of indices.
+TAKEN = _ordered(_taken)
 #: Cuts along ``axes``.
 SLICE = _ordered(_slice)
 #: Adds ``before`` and ``after`` each dimension.

@@ -35,6 +35,7 @@ class Take(Op, name="take"):
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=0), **_WRAP}
     cost = op_costs.GATHERS
+    image = image_rules.TAKEN
     may_fail = True
     narrow = Narrow.FOLLOWS
     ties = dim_ties.TAKEN

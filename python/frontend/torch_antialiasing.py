@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from .torch_resampled_bytes import cubic, step_between, summed_bytes, triangle
+from .torch_resampled_bytes import by_gain, cubic, step_between, summed_bytes, summed_floats, triangle
 from .torch_resampling import scaled_size
 
 __all__ = ["antialiased_resampling"]
@@ -48,9 +48,13 @@ class _Filter:
     def _resampled(self, x: torch.Tensor, sizes: Sequence[Any], align_corners: bool, factors: Sequence[Any]) -> torch.Tensor:
         is_exact = x.dtype in (torch.float64, torch.uint8)
         y = x if is_exact else x.to(torch.float32)
-        for axis, size, factor in reversed([(2 + i, n, f) for i, (n, f) in enumerate(zip(sizes, factors, strict=True))]):
-            if not statically_known_true(x.shape[axis] == size):
-                y = self._along(y, axis, size, factor, align_corners)
+        changed = [i for i, n in enumerate(sizes) if not statically_known_true(x.shape[2 + i] == n)]
+        if x.dtype == torch.uint8:  # each axis is rounded, the last one first
+            changed.reverse()
+        else:
+            changed.sort(key=lambda i: by_gain(i, x.shape[2 + i], sizes[i]))
+        for i in changed:
+            y = self._along(y, 2 + i, sizes[i], factors[i], align_corners)
         return y.to(x.dtype) if y is not x else x.clone()
 
     def _along(self, x: torch.Tensor, axis: int, size: Any, factor: float | None, align_corners: bool) -> torch.Tensor:
@@ -73,10 +77,7 @@ class _Filter:
         weights = weights / weights.sum(1, keepdim=True)
         if x.dtype == torch.uint8:
             return summed_bytes(x, axis, places.clamp(max=before - 1), weights)
-        picked = x.index_select(axis, places.clamp(max=before - 1).reshape(-1)).unflatten(axis, places.shape)
-        trailing = [1] * (x.dim() - axis - 1)
-        picked = torch.where(is_inside.reshape(*places.shape, *trailing), picked, 0)
-        return (picked * weights.reshape(*places.shape, *trailing)).sum(axis + 1)
+        return summed_floats(x, axis, places.clamp(max=before - 1), weights, is_inside)
 
     def _width(self, before: Any, after: Any, factor: float | None, align_corners: bool) -> Any:
         """The most places of a window."""

@@ -114,7 +114,7 @@ def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
         torch.ops.aten._assert_async.default: _assert_with_message,
         torch.ops.aten._linalg_check_errors.default: _assert_factored,
     }
-    resampling = linear_resampling(needed) | cubic_resampling(needed) | antialiased_resampling()
+    resampling = linear_resampling() | cubic_resampling() | antialiased_resampling()
     return asserted | needed | recurrent(needed) | resampling | grid_sampling() | strided_writes() | composites()
 
 

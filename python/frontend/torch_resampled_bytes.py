@@ -8,14 +8,28 @@ Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/cpu/UpSampleKer
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-__all__ = ["cubic", "resampled_bytes", "resampled_floats", "step_between", "summed_bytes", "triangle"]
+__all__ = [
+    "by_gain",
+    "cubic",
+    "resampled_bytes",
+    "resampled_floats",
+    "step_between",
+    "summed_bytes",
+    "summed_floats",
+    "triangle",
+]
 
 #: Bits of a weight at most, and what a weight is less than.
 _BITS, _CODES = 22, 1 << 15
+
+#: Places of a sum that are taken one by one.
+_MOST_TAKEN = 16
 
 Weight = Callable[[torch.Tensor], torch.Tensor]
 
@@ -49,15 +63,44 @@ def resampled_bytes(
 def resampled_floats(
     x: torch.Tensor, sizes: Sequence[Any], corners: bool, factors: Sequence[float] | None, half: int, weight: Weight
 ) -> torch.Tensor:
-    """As :func:`resampled_bytes`, of floats, summed in single precision at least."""
+    """As :func:`resampled_bytes`, of floats, summed in single precision at least, axes in the order that reads least."""
     y = x if x.dtype == torch.float64 else x.to(torch.float32)
-    for axis in (3, 2):
-        before, size = x.shape[axis], sizes[axis - 2]
-        step = step_between(before, size, factors[axis - 2] if factors else None, corners, torch.float64)
-        places, weights = _neighbours(before, size, step, half, weight, corners)
-        picked = y.index_select(axis, places.reshape(-1)).unflatten(axis, places.shape)
-        y = (picked * weights.to(y.dtype).reshape(*places.shape, *[1] * (3 - axis))).sum(axis + 1)
+    for i in sorted(range(2), key=lambda i: by_gain(i, x.shape[2 + i], sizes[i])):
+        factor = factors[i] if factors else None
+        if factor is None and statically_known_true(x.shape[2 + i] == sizes[i]):
+            continue
+        step = step_between(x.shape[2 + i], sizes[i], factor, corners, torch.float64)
+        places, weights = _neighbours(x.shape[2 + i], sizes[i], step, half, weight, corners)
+        y = summed_floats(y, 2 + i, places, weights)
     return y.to(x.dtype)
+
+
+def by_gain(axis: int, before: Any, after: Any) -> tuple[bool, int]:
+    """A key that sorts axes: those that shrink come first; of those that grow the last one, whose elements are read apart."""
+    grows = not statically_known_true(after < before)
+    return grows, -axis if grows else axis
+
+
+def summed_floats(
+    x: torch.Tensor, axis: int, places: torch.Tensor, weights: torch.Tensor, inside: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Weighted sums along an axis; few places are taken one by one, so that images stay such, and rows are read as they lie.
+
+    Args:
+        x: floats.
+        axis: of the places.
+        places, weights: [size, n].
+        inside: which places count, all by default.
+    """
+    shape, count = [-1, *[1] * (x.dim() - axis - 1)], places.shape[1]
+    if not isinstance(count, int) or count > _MOST_TAKEN:
+        picked = x.index_select(axis, places.reshape(-1)).unflatten(axis, places.shape)
+        picked = picked if inside is None else torch.where(inside.reshape(*places.shape, *shape[1:]), picked, 0)
+        return (picked * weights.to(x.dtype).reshape(*places.shape, *shape[1:])).sum(axis + 1)
+    taken = [x.index_select(axis, places[:, k]) for k in range(count)]
+    if inside is not None:
+        taken = [torch.where(inside[:, k].reshape(shape), t, 0) for k, t in enumerate(taken)]
+    return reduce(torch.add, [t * weights[:, k].to(x.dtype).reshape(shape) for k, t in enumerate(taken)])
 
 
 def _neighbours(

@@ -91,6 +91,24 @@ func.func @along_dimensions(%x: tensor<1x4x8x6xf32>, %w: tensor<4x4x1x1xf32> {re
   return %7 : tensor<1x3x2x2xf32>
 }
 
+// Rows and columns are taken by a vector of indices; a matrix of them makes other dimensions.
+// CHECK-LABEL: @taken
+// CHECK:         %[[A:.*]] = "relax.conv2d"
+// CHECK-NEXT:    %[[O:.*]] = "relax.permute_dims"(%[[A]]) {axes = array<i64: 0, 3, 1, 2>}
+// CHECK-NEXT:    %[[R:.*]] = "relax.take"(%[[A]], %[[I:.*]]) {axis = 1 : i64} : (tensor<1x8x6x4xf32>, tensor<5xi64>)
+// CHECK-NEXT:    %[[C:.*]] = "relax.take"(%[[R]], %[[I]]) {axis = 2 : i64}
+// CHECK-NEXT:    %[[N:.*]] = "relax.permute_dims"(%[[C]]) {axes = array<i64: 0, 3, 1, 2>}
+// CHECK-NEXT:    %[[M:.*]] = "relax.take"(%[[O]], %{{.*}}) {axis = 2 : i64}
+// CHECK-NEXT:    return %[[N]], %[[M]]
+func.func @taken(%x: tensor<1x4x8x6xf32>, %w: tensor<4x4x1x1xf32> {relax.name = "w"}, %i: tensor<5xi64>, %m: tensor<2x3xi64>)
+    -> (tensor<1x4x5x5xf32>, tensor<1x4x2x3x6xf32>) attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.conv2d"(%x, %w) : (tensor<1x4x8x6xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x8x6xf32>
+  %1 = "relax.take"(%0, %i) {axis = 2 : i64} : (tensor<1x4x8x6xf32>, tensor<5xi64>) -> tensor<1x4x5x6xf32>
+  %2 = "relax.take"(%1, %i) {axis = -1 : i64} : (tensor<1x4x5x6xf32>, tensor<5xi64>) -> tensor<1x4x5x5xf32>
+  %3 = "relax.take"(%0, %m) {axis = 2 : i64} : (tensor<1x4x8x6xf32>, tensor<2x3xi64>) -> tensor<1x4x2x3x6xf32>
+  return %2, %3 : tensor<1x4x5x5xf32>, tensor<1x4x2x3x6xf32>
+}
+
 // A mean over height and width leaves batch and channels in order; one over the batch does not, so it reads the old
 // order. What is put back in order for two readers is so once; where only dimensions of size one change places, by a
 // reshape.
