@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
 from ..dialect.inference import is_integer
 from ..dialect.symbolic import Dim
-from .emit import concat, emit, info_of, multiply_all, permute, reshape, slice_axis, squeeze, unsqueeze
+from .emit import cast, concat, emit, info_of, multiply_all, permute, reshape, slice_axis, squeeze, unrounded, unsqueeze
 
 __all__ = ["ConvParams", "Pads", "convolve", "convolve_transposed", "pad_axis"]
 
@@ -90,19 +91,48 @@ def _convolve_integers(x: ir.Value, weight: ir.Value, how: ConvParams) -> ir.Val
 
 def _convolve_planes(x: ir.Value, weight: ir.Value, how: ConvParams) -> ir.Value:
     """In three dimensions: the planes that the kernel sees become channels, the places in depth further images."""
-    x, stride, dilation = pad_axis(x, 2, how.padding[0]), how.strides[0], how.dilation[0]
-    batch, channels, depth, height, width = info_of(x).shape
+    depth, dilation = info_of(x).shape[2], how.dilation[0]
     outputs, fewer, planes, *kernel = _known(weight)
     if depth is None:
         raise RelaxError("expected a convolution of planes whose number is known or symbolic")
-    places = (depth - dilation * (planes - 1) - 1) // stride + 1
-    parts = [_every(x, 2, k * dilation, places, stride) for k in range(planes)]
+    places = (depth + sum(how.padding[0]) - dilation * (planes - 1) - 1) // how.strides[0] + 1
+    if how.groups > 1 and not is_integer(info_of(x).dtype):
+        return _sum_planes(x, weight, how, places)
+    x = pad_axis(x, 2, how.padding[0])
+    batch, channels, _, height, width = info_of(x).shape
+    parts = [_every(x, 2, k * dilation, places, how.strides[0]) for k in range(planes)]
     seen = permute(concat([unsqueeze(p, 2) for p in parts], 2), [0, 3, 1, 2, 4, 5])
     images = reshape(seen, (multiply_all([batch, places]), multiply_all([channels, planes]), height, width))
     flat = reshape(weight, (outputs, fewer * planes, *kernel))
     result = convolve(images, flat, how.inner())
     *_, rows, columns = info_of(result).shape
     return permute(reshape(result, (batch, places, outputs, rows, columns)), [0, 2, 1, 3, 4])
+
+
+def _sum_planes(x: ir.Value, weight: ir.Value, how: ConvParams, places: Dim) -> ir.Value:
+    """With groups of few channels: the sum of convolutions by the planes of the kernel, in the order that these are fast in.
+
+    X3D's block of 108 channels of 8 x 20 x 20, Zen 5, one thread: 0.12 of the time of planes as channels.
+    """
+    outputs, fewer, planes, *kernel = _known(weight)
+    x, dtype, inner = permute(x, [0, 2, 3, 4, 1]), info_of(x).dtype, how.inner()
+    x, filters = pad_axis(x, 1, how.padding[0]), permute(weight, [2, 3, 4, 1, 0])
+    batch, _, *image = info_of(x).shape
+    (top, bottom), (left, right) = inner.padding
+    parts = [
+        emit(
+            ops.Conv2D,
+            reshape(_every(x, 1, k * how.dilation[0], places, how.strides[0]), (multiply_all([batch, places]), *image)),
+            reshape(slice_axis(filters, 0, k, k + 1), (*kernel, fewer, outputs)),
+            strides=list(inner.strides), padding=[top, left, bottom, right], dilation=list(inner.dilation), groups=how.groups,
+            data_layout="NHWC", kernel_layout="HWIO", out_dtype=unrounded(dtype),
+        )
+        for k in range(planes)
+    ]  # fmt: skip
+    total = reduce(lambda a, b: emit(ops.Add, a, b), parts)
+    _, rows, columns, _ = info_of(total).shape
+    result = permute(reshape(total, (batch, places, rows, columns, outputs)), [0, 4, 1, 2, 3])
+    return cast(result, how.out_dtype or dtype)
 
 
 def _every(x: ir.Value, axis: int, begin: int, count: Dim, stride: int) -> ir.Value:

@@ -34,6 +34,7 @@ _MODULES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "conv1d": (lambda: nn.Conv1d(6, 8, 3), (2, 6, 50)),
     "conv2d": (lambda: nn.Conv2d(6, 8, 3, groups=2), (2, 6, 12, 12)),
     "conv3d": (lambda: nn.Conv3d(3, 4, 2), (2, 3, 6, 6, 6)),
+    "conv3d, grouped": (lambda: nn.Conv3d(6, 8, 2, groups=2), (2, 6, 6, 6, 6)),
     "transposed": (lambda: nn.ConvTranspose2d(6, 8, 3, stride=2), (2, 6, 8, 8)),
 }
 

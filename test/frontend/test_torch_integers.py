@@ -20,6 +20,7 @@ WINDOWS = [
     lambda x, w: functional.conv_transpose2d(x, w, stride=2, padding=1, output_padding=1),
     lambda x, w: functional.conv1d(x[:, :, 0], w[:, :, 0], padding="same"),
     lambda x, w: functional.conv3d(torch.stack([x, x + 1, x], 2), torch.stack([w, w], 2)),
+    lambda x, w: functional.conv3d(torch.stack([x, x + 1, x], 2), torch.stack([w, w], 2)[:, :2], groups=2),
     lambda x, w: functional.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
     lambda x, w: functional.avg_pool2d(x, (2, 3), 2, (1, 1), count_include_pad=False),
     lambda x, w: functional.avg_pool2d(x, 2, divisor_override=3),

@@ -51,6 +51,9 @@ def volumes(x, w, grouped, b):
         "dilated": F.conv3d(x, grouped, None, dilation=(2, 1, 1), groups=2),
         "same": F.conv3d(x, w, b, padding="same"),
         "unbatched": F.conv3d(x[0], w),
+        "grouped, strided": F.conv3d(x, grouped, b, stride=(2, 3, 1), padding=(2, 0, 1), groups=2),
+        "one channel each": F.conv3d(x, w[:4, :1], b[:4], stride=(1, 2, 2), padding="valid", dilation=(2, 1, 1), groups=4),
+        "one channel each, unbatched": F.conv3d(x[1], w[:4, :1, :1], padding=(0, 1, 1), groups=4),
     }
 
 

@@ -119,6 +119,27 @@ def test_transposition_in_tiles(element):
         np.testing.assert_array_equal(out, x.transpose(1, 2, 0))
 
 
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("element", ["f32", "bf16", "i8"])
+def test_tiles_of_several_operands(element, long):
+    """Three that lie across the result and one along it; rows of long bodies go by way of the stack."""
+    kind, turned = "i" if element == "i8" else "f", "(i, j) -> (j, i)"
+    maps = [turned, turned, turned, SAME, SAME]
+    steps = [f"  %s0 = arith.sub{kind} %x0, %x1 : {element}", f"  %s1 = arith.mul{kind} %s0, %x2 : {element}"]
+    steps += [f"  %s{n} = arith.add{kind} %s{n - 1}, %x3 : {element}" for n in range(2, 12 if long else 3)]
+    body = "\n".join([*steps, f"  linalg.yield %s{len(steps) - 1} : {element}"])
+    for sizes in ({"i": 33, "j": 50}, {"i": 16, "j": 32}, {"i": 40, "j": 15}, {"i": 1, "j": 40}):
+        *inputs, out = arrays_for(maps, sizes, element)
+        inputs = [np.round(x * 4).astype(x.dtype) if element == "bf16" else x for x in inputs]
+        types = [memref(a.shape, element, dynamic=sizes["i"] != 16) for a in (*inputs, out)]
+        Compiled(function(types, generic(maps, "pp", types, body)))(*inputs, out)
+        a, b, c, d = inputs
+        expected = (a - b).T * c.T
+        for _ in steps[2:]:
+            expected = expected + d
+        np.testing.assert_array_equal(out, expected)
+
+
 @pytest.mark.parametrize(("element", "count"), [("bf16", 2), ("i8", 4), ("i8", 2), ("f32", 2), ("i8", 3)])
 @pytest.mark.parametrize("aligned", [True, False])
 def test_neighbours_that_stay_together_are_transposed_as_words(element, count, aligned):

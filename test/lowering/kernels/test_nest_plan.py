@@ -14,9 +14,11 @@ import pytest
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.errors import RelaxError
 from relaxir.lowering.cpu.kernels.nest.nest_plan import NestPlan, check_plan, parse_plan
+from relaxir.lowering.cpu.kernels.nest.vector_plan import make_plan
 from relaxir.lowering.kernels.emit.buffers import Buffers
 from relaxir.lowering.kernels.structure.combiners import combiners
 from relaxir.lowering.kernels.structure.nest import Nest, collapse, read_nest
+from relaxir.lowering.target import Target
 from support.kernel_harness import Compiled, arrays_for, function, generic, memref, read
 
 PLANS = [
@@ -174,3 +176,10 @@ def test_rows_come_first_and_lanes_split_what_they_can() -> None:
         check_plan(along, nest, combines=True, rows=1)
     with EXAMPLES["three loops"].nest() as three, pytest.raises(RelaxError, match=r"the loops \[0\] of rows first"):
         check_plan(parse_plan("order=1+0+2 vector=2 width=4 wide=4"), three, combines=False, rows=1)
+
+
+def test_results_are_written_along_their_rows_though_two_operands_are_read_across() -> None:
+    maps = ("(i, j) -> (j, i)", "(i, j) -> (j, i)", "(i, j) -> (i, j)")
+    with Example(maps, "pp", (64, 64), _ADD).nest() as nest:
+        plan = make_plan(nest, Target.parse("cpu:znver4"))
+    assert (plan.vector, plan.tile) == (1, 0)

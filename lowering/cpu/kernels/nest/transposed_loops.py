@@ -11,6 +11,8 @@ After::
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .....dialect.bindings import ir
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Lanes, Point
@@ -20,6 +22,10 @@ from .generic_loops import Loops
 from .vector_plan import is_transposed
 
 __all__ = ["TiledLoops"]
+
+# Bodies of more operations are in a loop over the rows of a tile, which are on the stack then: 16 times as much code would be
+# slow to compile, and no faster.
+_UNROLLED_BODY = 8
 
 
 class TiledLoops(Loops):
@@ -73,17 +79,38 @@ class TiledLoops(Loops):
         em, width, (tile, vector) = self.emitter, self.plan.width, self.plan.order[depth:]
         corner = point.at(tile, i, width).at(vector, j, width)
         turned = {
-            operand.argument: self._transposed(operand, corner)
+            operand: self._transposed(operand, corner)
             for operand in self.nest.inputs
             if operand.used and is_transposed(operand, vector, tile)
         }
-        for r in range(width):
-            row = em.add(i, em.number(r)) if r else i
-            inner = self._vector_point(point.at(tile, row), vector, j, width, None)
-            self._row(depth, {**outer, **{argument: rows[r] for argument, rows in turned.items()}}, inner)
+
+        def row(at: ir.Value, values: Sequence[ir.Value]) -> None:
+            inner = self._vector_point(point.at(tile, at), vector, j, width, None)
+            rows = {o.argument: self._retyped(o, v) for o, v in zip(turned, values, strict=True)}
+            self._row(depth, {**outer, **rows}, inner)
+
+        if len(self.operations) <= _UNROLLED_BODY:
+            for r in range(width):
+                row(em.add(i, em.number(r)) if r else i, [rows[r] for rows in turned.values()])
+            return
+        kept = [self._kept(rows) for rows in turned.values()]
+
+        def loaded(r: ir.Value) -> None:
+            at, kind = em.mul(r, em.number(width)), [rows[0].type for rows in turned.values()]
+            row(em.add(i, r), [em.op("vector.load", [k, at], t) for k, t in zip(kept, kind, strict=True)])
+
+        em.each(em.number(0), em.number(width), 1, loaded)
+
+    def _kept(self, rows: Sequence[ir.Value]) -> ir.Value:
+        """The rows on the stack, one after the other."""
+        em, width = self.emitter, self.plan.width
+        memory = em.scratch(width * width, ir.VectorType(rows[0].type).element_type)
+        for r, row in enumerate(rows):
+            em.effect("vector.store", [row, memory, em.number(r * width)])
+        return memory
 
     def _transposed(self, operand: Operand, corner: Point) -> list[ir.Value]:
-        """The operand's tile, one vector per row of the result."""
+        """The operand's tile as it is stored, one vector per row of the result."""
         em, width, memory = self.emitter, self.plan.width, self.memory
         assert operand.buffer is not None
         assert self.plan.vector is not None
@@ -93,4 +120,8 @@ class TiledLoops(Loops):
         for lane in range(width):
             at = em.add(start, em.mul(stride, em.number(lane))) if lane else start
             lines.append(memory.load_stored(operand.buffer, at, None, whole))
-        return [memory.retyped(row, operand.buffer.element) for row in em.transpose(lines)]
+        return em.transpose(lines)
+
+    def _retyped(self, operand: Operand, row: ir.Value) -> ir.Value:
+        assert operand.buffer is not None
+        return self.memory.retyped(row, operand.buffer.element)
