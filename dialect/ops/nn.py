@@ -327,7 +327,7 @@ class PackedConv2D(Op, name="packed_conv2d"):
     """:class:`Conv2D` of ``x[n, h, w, c]`` with filters that :class:`PackWeight` packed: ``[n, h', w', channels]``.
 
     Packed is the matrix of filters ``[kh * kw * c / groups, channels]``, of the layout HWIO with the first three dimensions
-    as one. Panels do not span groups.
+    as one, ``rows`` channels of which are side by side: channels of a group are a multiple of these. Panels do not span groups.
     """
 
     x: Operand[Tensor]
@@ -350,14 +350,14 @@ class PackedConv2D(Op, name="packed_conv2d"):
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, weight = operands
         channels, (kh, kw), groups = attrs["channels"], attrs["kernel_size"], attrs["groups"]
-        layout = require_elements(attrs["layout"], one_row=True)
+        layout = require_elements(attrs["layout"])
         require_panels(weight, layout, channels, "channels")
         taps, width = weight.shape[1], layout.tile
         if min(kh, kw) < 1 or not isinstance(taps, int) or taps % (kh * kw):
             raise RelaxError(f"expected filters of {kh} by {kw} elements, got {shape_text(weight.shape)}")
         if groups > 1 and channels // groups % width:
             raise RelaxError(f"expected groups of whole panels, got {channels} channels in {groups} groups, panels of {width}")
-        filters = weight.with_(shape=[kh, kw, taps // (kh * kw), channels])
+        filters = weight.with_(shape=[kh, kw, taps // (kh * kw) * layout.rows, channels])
         layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
         return Conv2D.infer([x, filters], {**attrs, **layouts})
 

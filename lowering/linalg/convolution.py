@@ -140,20 +140,26 @@ def _direct(
         matrices = Matrix(view(b, x.value, [rows, channels]), x.dtype, []), Matrix(filters.value, filters.dtype, [], layout)
         return view(b, contract(b, *matrices, [rows, outputs], dtype), [n, *result, outputs])
     loops, kernel = ContractionLoops(), [axis.kernel for axis in axes]
-    each = channels if groups == 1 else b.arith("divsi", b.dim(filters.value, 1), b.product(kernel))
+    neighbours = b.arith("divsi", b.dim(filters.value, 1), b.product(kernel))
+    each = channels if groups == 1 else b.arith("muli", neighbours, layout.rows)
     image, place = loops.over(n), loops.image(b, *result)
     group, output = loops.over(groups), loops.over(b.arith("divsi", outputs, groups))
     taps = [loops.over(size, "r") for size in (*kernel, each)]
     where = [p * axis.stride + tap * axis.dilation for p, tap, axis in zip(place, taps, axes, strict=False)]
     padded = exact_image(b, padded_image(b, x, axes, [axis.after for axis in axes], 0.0, "NHWC"), axes, result)
     panels = b.arith("divsi", b.dim(filters.value, 0), groups)
+    sides = [layout.rows] if layout.has_neighbours else []
+    panel, *inside = layout.place(taps[2], output, ir.AffineExpr.get_floor_div)
+    channel = [group * each + taps[2] if isinstance(each, int) else taps[2]]
+    if sides and groups > 1:  # an index that divides a channel says no number of them
+        padded, channel = view(b, padded, [*b.value_sizes(padded)[:3], groups, each]), [group, taps[2]]
     product = products(
         b,
-        FactorTensor(padded, x.dtype, [image, *where, group * each + taps[2] if isinstance(each, int) else taps[2]]),
+        FactorTensor(padded, x.dtype, [image, *where, *channel]),
         FactorTensor(
-            view(b, filters.value, [groups, panels, *kernel, each, tile]),
+            view(b, filters.value, [groups, panels, *kernel, neighbours, tile, *sides]),
             filters.dtype,
-            [group, ir.AffineExpr.get_floor_div(output, tile), *taps, ir.AffineExpr.get_mod(output, tile)],
+            [group, panel, *taps[:2], *inside],
             layout,
         ),
         loops.kinds,

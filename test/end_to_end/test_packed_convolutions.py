@@ -115,6 +115,12 @@ def test_dtypes(dtype: str) -> None:
     check(CONVOLUTIONS[:5] + CONVOLUTIONS[-3:-1], dtype)
 
 
+@pytest.mark.parametrize("target", [None, "znver4", "sapphirerapids", "x86-64-v3", "neoverse-v1"])
+def test_pairs_of_channels(target: str | None) -> None:
+    """Instructions multiply pairs of bf16 where channels are even; where they are not, filters stay as they are."""
+    check(CONVOLUTIONS + GROUPED, "bf16", target)
+
+
 @pytest.mark.parametrize(
     ("dtype", "target"),
     [("f32", None), ("f32", "x86-64-v2"), ("f32", "x86-64-v3"), ("f32", "neoverse-v1"), ("f64", None), ("bf16", None)],

@@ -35,7 +35,8 @@ def paired_panel(contraction: Contraction, operand: Operand) -> int:
             for k, n in permutations(range(len(loops)), 2)
             for first in _first_columns(contraction, [loop for d, loop in enumerate(loops) if d not in (k, n)])
         ]
-    found = next((pair for pair, exprs in where if list(map_.results)[-len(exprs) :] == exprs), None)
+    results = list(map_.results)
+    found = next((pair for pair, (panel, *inside) in where if results[-3:] == inside and panel in results[:-3]), None)
     if found is None:
         raise RelaxError(f"expected a right operand that is read as it is packed, '{layout}', got {map_}", operation.location)
     return layout.tile if found == (contraction.k, contraction.n) else 0

@@ -92,7 +92,7 @@ class _Check:
             fits = fits and shape.is_packed(tile.columns) and shape.buffers[0].is_padded(tile.columns)
             _expect(fits, "words of bf16 in whole panels", got)
         if plan.sums == "dot":
-            fits = shape.element == "f32" and not shape.outer and shape.depth is not None
+            fits = shape.element == "f32" and shape.depth is not None
             fits = fits and shape.dot_panel > 0 and shape.dot_panel % tile.columns == 0
             _expect(fits and plan.stream_bytes > 0, "dot products of pairs of bf16 in whole panels", got)
         if plan.sums == "folded":

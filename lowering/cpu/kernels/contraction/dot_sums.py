@@ -11,6 +11,7 @@ round each sum on their own and take numbers below the normal ones for zero, wha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .....dialect.bindings import ir
 from .operand_loads import OperandLoads
@@ -36,7 +37,31 @@ class DotSums:
 
     def accumulate(self, place: TilePlace, start: Sequence[ir.Value]) -> list[ir.Value]:
         """Adds the products of the tile's steps of k; several copies of few accumulators make additions overlap."""
-        em, memory, count, rows = self.emitter, self.memory, len(start), place.rows
+        em, count = self.emitter, len(start)
+        _, copies = self._unroll(len(place.rows), len(place.columns), count)
+        carried = [*start, *[em.constant(0, start[0].type)] * (count * (copies - 1))]
+        carried = self._outer(self.contraction.outer, place, carried, count)
+        totals = carried[:count]
+        for c in range(1, copies):
+            more = carried[c * count : (c + 1) * count]
+            totals = [em.op("arith.addf", [a, b], a.type) for a, b in zip(totals, more, strict=True)]
+        return totals
+
+    def _outer(self, dims: Sequence[int], place: TilePlace, carried: Sequence[ir.Value], count: int) -> list[ir.Value]:
+        """The loops over all reductions but the last one."""
+        if not dims:
+            return self._inner(place, carried, count)
+        em, (first, *inner) = self.emitter, dims
+        size = self.memory.size(self.contraction.nest.extents[first])
+
+        def step(i: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            return self._outer(inner, replace(place, rows=[row.at(first, i) for row in place.rows]), sums, count)
+
+        return em.loop(em.number(0), size, 1, step, carried)
+
+    def _inner(self, place: TilePlace, carried: Sequence[ir.Value], count: int) -> list[ir.Value]:
+        """The loop over pairs, several in an iteration; the first copy takes what is left over."""
+        em, memory, rows = self.emitter, self.memory, place.rows
         several, copies = self._unroll(len(rows), len(place.columns), count)
         share, steps = place.share, place.steps
         k, zero, depth = self.contraction.k, em.number(0), steps.count.static
@@ -64,18 +89,14 @@ class DotSums:
         whole = pairs // several * several
         begin = em.op("arith.shrui", [steps.first, em.number(1)], em.index)
         middle, end = em.add(begin, em.number(whole)), em.add(begin, em.number(pairs))
-        carried = [*start, *[em.constant(0, start[0].type)] * (count * (copies - 1))]
         if whole:
             carried = em.loop(begin, middle, several, step, carried)
-        totals = carried[:count]
-        for c in range(1, copies):
-            more = carried[c * count : (c + 1) * count]
-            totals = [em.op("arith.addf", [a, b], a.type) for a, b in zip(totals, more, strict=True)]
+        first_copy, others = list(carried[:count]), carried[count:]
         if pairs > whole:
-            totals = em.loop(middle, end, 1, one, totals)
+            first_copy = em.loop(middle, end, 1, one, first_copy)
         if depth % 2:
-            totals = self._dots([self._last(base, end) for base in left], self._vectors(right, end), totals)
-        return totals
+            first_copy = self._dots([self._last(base, end) for base in left], self._vectors(right, end), first_copy)
+        return [*first_copy, *others]
 
     def finished(self, place: TilePlace, start: Sequence[ir.Value], products: Sequence[ir.Value]) -> list[ir.Value]:
         """The sums of all products, which are there, and of what they start from."""

@@ -150,7 +150,7 @@ class _Planner:
             return "integers", needed_instruction(shape, self.target, tile, "integers")
         if shape.bytes is not None and shape.bytes.panel % tile.columns == 0:
             return "bytes", needed_instruction(shape, self.target, tile, "bytes")
-        dot, is_exact = self.target.bf16_dot, shape.element == "f32" and not shape.outer and shape.depth is not None
+        dot, is_exact = self.target.bf16_dot, shape.element == "f32" and shape.depth is not None
         if dot is not None and is_exact and shape.dot_panel and shape.dot_panel % tile.columns == 0:
             return "dot", needed_instruction(shape, self.target, tile, "dot")
         if shape.group is not None:
