@@ -10,7 +10,8 @@ with ``bf16=2``, after::
     %p = "relax.pack_weight"(%w) {layout = "tile 32, rows 2"} : (tensor<769x3072xbf16>) -> tensor<96x385x32x2xbf16>
     %y = "relax.packed_matmul"(%x, %p) {layout = "tile 32, rows 2", n = 3072 : i64} : (tensor<?x769xbf16, {sym = ["n"]}>, ...)
 
-Of filters, neighbours are channels, which are a multiple of so many. Weights that anything else than products reads stay, as do those that become bf16 only behind what packs them.
+Of filters, neighbours are channels, which are a multiple of so many. Weights that anything else than products reads stay, as do
+those that become bf16 only behind what packs them.
 """
 
 from __future__ import annotations
