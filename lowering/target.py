@@ -105,6 +105,11 @@ class Target:
         return self.has("avx512vl")
 
     @property
+    def has_fast_doubles(self) -> bool:
+        """Whether f64 takes twice as long as f32: its vectors have half as many."""
+        return True
+
+    @property
     def rounds_to_integers(self) -> bool:
         """Whether ``llvm.lrint`` is an instruction, such as ``cvtps2dq``; on aarch64 it is two, as rounding apart would be."""
         return True

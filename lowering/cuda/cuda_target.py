@@ -172,6 +172,11 @@ class CudaTarget:
         return False
 
     @property
+    def has_fast_doubles(self) -> bool:
+        """No: of most GPUs f64 takes 32 or 64 times as long as f32."""
+        return False
+
+    @property
     def rounds_to_integers(self) -> bool:
         """LLVM has no ``lrint`` for PTX; rounding and the conversion behind it are one instruction each."""
         return False

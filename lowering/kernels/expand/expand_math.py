@@ -33,6 +33,7 @@ from .float_math import FloatMath
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from .instructions import Instructions
 from .integral import constant_number, distance_in_floats, rounded_at_once
+from .powers import double_powf, powf
 
 __all__ = ["EXPANDED", "ExpandMath", "expand_math"]
 
@@ -118,23 +119,6 @@ def _rsqrt(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
     return f.op("arith.divf", f.number(1.0), f.op("math.sqrt", operands[0]))
 
 
-def _powf(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
-    """Products or a root for some constant exponents; anything else is libm's, exp(b * log(a)) loses up to six bits."""
-    base, exponent = operands
-    number = constant_number(exponent)
-    if number == 0.5:  # unlike sqrt, infinite for minus infinity and +0 for -0
-        root = f.op("math.sqrt", f.add(base, f.number(0.0)))
-        return f.select(f.compare("oeq", base, f.number(float("-inf"))), f.number(float("inf")), root)
-    if number is None or number not in (-2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0):
-        return None
-    if number == 0.0:
-        return f.number(1.0)
-    result = base
-    for _ in range(int(abs(number)) - 1):
-        result = f.mul(result, base)
-    return f.op("arith.divf", f.number(1.0), result) if number < 0 else result
-
-
 def _remainder(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
     """``x - trunc(x / y) * y`` in one rounding, which is exact where the quotient of all lanes is small; else libm.
 
@@ -216,7 +200,7 @@ _EXPANSIONS: dict[str, _Expansion] = {
     "math.log10": log10,
     "math.log1p": log1p,
     "math.log2": log2,
-    "math.powf": _powf,
+    "math.powf": powf,
     "math.rsqrt": _rsqrt,
     "math.sin": sin,
     "math.sinh": sinh,
@@ -236,6 +220,7 @@ _TO_INTEGERS = ("arith.fptosi", "arith.fptoui")
 
 _ON_F64: dict[str, _Expansion] = {
     "math.exp": double_exp, "math.expm1": double_expm1, "math.log": double_log, "math.log1p": double_log1p,
+    "math.powf": double_powf,
 }  # fmt: skip
 
 EXPANDED = frozenset(name for name in _EXPANSIONS if name.startswith("math."))

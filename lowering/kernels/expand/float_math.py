@@ -75,6 +75,12 @@ class FloatMath:
     def select(self, condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         return self.emitter.op("arith.select", [condition, a, b], a.type)
 
+    def both(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.op("arith.andi", a, b)
+
+    def either(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.op("arith.ori", a, b)
+
     def clamp(self, x: ir.Value, low: float, high: float) -> ir.Value:
         """Between two numbers; NaN stays NaN (this operand order is one vmaxps, one vminps)."""
         bottom, top = self.number(low), self.number(high)

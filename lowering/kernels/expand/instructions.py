@@ -26,6 +26,11 @@ class Instructions(Protocol):
         ...
 
     @property
+    def has_fast_doubles(self) -> bool:
+        """Whether f64 takes about twice as long as f32, and not many times."""
+        ...
+
+    @property
     def rounds_to_integers(self) -> bool:
         """Whether f32 is rounded to even and converted to i32 by ``llvm.lrint``."""
         ...

@@ -163,17 +163,57 @@ def test_powers_with_a_constant_exponent(exponent):
     np.testing.assert_allclose(out, exact, rtol=1e-6)
 
 
+#: What C's pow tells apart, of both signs.
+_BASES = [0.0, 1.0, math.inf, math.nan, 0.5, 2.0, 1e-45, 3.4e38, 0.99999994, 1.0000001]
+_EXPONENTS = [0.0, 1.0, 2.0, 3.0, 0.5, 1.5, 2.5, math.inf, math.nan, 1e-45, 16777215.0, 16777216.0, 3e38, 1e-3, 0.37, 40.0]
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_powers_of_any_sign():
-    types = [memref((70,))] * 3
+@pytest.mark.parametrize("plain", [False, True])
+def test_powers_of_any_sign(plain):
     rng = np.random.default_rng(0)
-    base = (rng.choice([-1, 1], 70) * rng.uniform(0, 5, 70)).astype(np.float32)
-    exponent = rng.choice([-3, -2, -1, 0, 1, 2, 3, 0.5, 1.5, -2.5], 70).astype(np.float32)
-    base[:4] = [0, -0.0, 1, np.nan]
-    out = np.zeros(70, np.float32)
+    edges = np.array([(s * x, t * y) for s in (1, -1) for t in (1, -1) for x in _BASES for y in _EXPONENTS], np.float32)
+    base = np.concatenate([edges[:, 0], rng.choice([-1, 1], 4000) * rng.uniform(0, 5, 4000), rng.lognormal(0, 20, 4000)])
+    whole = rng.choice([-3, -2, -1, 0, 1, 2, 3, 0.5, 1.5, -2.5], 4000)
+    exponent = np.concatenate([edges[:, 1], whole, rng.normal(0, 3, 4000)]).astype(np.float32)
+    base, out = base.astype(np.float32), np.zeros(len(exponent), np.float32)
+    types = [memref(base.shape)] * 3
     body = "  %y = math.powf %x0, %x1 : f32\n  linalg.yield %y : f32"
-    Compiled(function(types, generic(["(i) -> (i)"] * 3, "p", types, body)))(base, exponent, out)
-    np.testing.assert_allclose(out, base.astype(np.float64) ** exponent.astype(np.float64), rtol=1e-6)
+    Compiled(function(types, generic(["(i) -> (i)"] * 3, "p", types, body)), without("fma") if plain else None)(
+        base, exponent, out
+    )
+    exact = np.power(base.astype(np.float64), exponent.astype(np.float64))
+    np.testing.assert_array_equal(np.isnan(out), np.isnan(exact))
+    np.testing.assert_array_equal(np.signbit(out)[~np.isnan(exact)], np.signbit(exact)[~np.isnan(exact)])
+    np.testing.assert_array_max_ulp(out[~np.isnan(exact)], exact[~np.isnan(exact)].astype(np.float32), 0 if not plain else 1)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("exponent", [*_EXPONENTS[4:], -3.0, -0.37, -4.5, 5.0, -7.0])
+def test_powers_with_any_constant_exponent(exponent):
+    x = np.concatenate([np.random.default_rng(0).standard_normal(90) * 4, np.array(_BASES), -np.array(_BASES)]).astype(
+        np.float32
+    )
+    number = np.float32(exponent)
+    text = f"0x{number.view(np.uint32):08x}"
+    got = applied(x, f"  %e = arith.constant {text} : f32\n  %y = math.powf %x0, %e : f32\n  linalg.yield %y : f32")
+    exact = np.power(x.astype(np.float64), np.full(len(x), number, np.float64))
+    if exponent == 0.5:
+        exact = exact.astype(np.float32)
+    np.testing.assert_array_equal(got, exact.astype(np.float32))
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_powers_in_f64_of_singles(stays):
+    """What becomes f32 again needs no libm; what stays f64 does."""
+    x = np.abs(np.random.default_rng(0).standard_normal(90)).astype(np.float32)
+    end = "" if stays else "  %z = arith.truncf %y : f64 to f32\n"
+    types = [memref(x.shape), memref(x.shape, "f64" if stays else "f32")]
+    body = "  %e = arith.constant 0.37 : f64\n  %d = arith.extf %x0 : f32 to f64\n  %y = math.powf %d, %e : f64\n"
+    body += f"{end}  linalg.yield {'%y : f64' if stays else '%z : f32'}"
+    out = np.zeros(x.shape, np.float64 if stays else np.float32)
+    Compiled(function(types, generic(["(i) -> (i)"] * 2, "p", types, body)))(x, out)
+    np.testing.assert_array_max_ulp(out, (x.astype(np.float64) ** 0.37).astype(out.dtype), 1 if stays else 0)
 
 
 def without(feature):
