@@ -38,7 +38,7 @@ def powf(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
 
 
 def double_powf(d: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
-    """The same of f64 where the base was f32 and the result becomes f32, as PyTorch has it for exponents that are f64; else None.
+    """The same of f64 where the base was f32 and the result becomes f32, as PyTorch computes it; else None.
 
     What rounds to f32 later needs no more than :func:`powf`.
     """
