@@ -61,8 +61,10 @@ def first_value(tensor: torch.Tensor) -> ir.DenseElementsAttr:
     array = to_numpy(known, "state")
     shape = list(array.shape)
     type_ = ir.RankedTensorType.get(shape, ir.Type.parse(dtype_name(array.dtype)))
+    if not array.size:
+        return from_numpy(array, type_)
     data = np.ascontiguousarray(array).view(np.uint8).reshape(array.size, -1)
-    if not array.size or not (data == data[0]).all():
+    if not (data == data[0]).all():
         return from_numpy(array, type_)
     scalar = from_numpy(array.reshape(-1)[:1].reshape(()), ir.RankedTensorType.get([], type_.element_type))
     return ir.DenseElementsAttr.get_splat(type_, scalar.get_splat_value())

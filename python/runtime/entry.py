@@ -117,6 +117,8 @@ class BoundEntry(EntryInputs):
         Raises:
             RelaxError: an input is missing, an input or output has another dtype or shape, or a run-time check fails.
         """
+        if state is not None and state.specs is not self._served:
+            self._expect(state)
         if named or len(inputs) != len(self._inputs):
             inputs = self._arranged(inputs, named)
         try:

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..dialect.errors import RelaxError
-from ..lowering.manifest_specs import EntrySpec
+from ..lowering.manifest_specs import EntrySpec, StateSpec
 from ..weights.arrays import Array, dtype_text, to_numpy
 from .calls import int64_array
 from .shapes import Shape, ShapeSolver
+from .state import HOST, State
 
 __all__ = ["CallPlan", "EntryInputs"]
 
@@ -53,10 +54,16 @@ class EntryInputs:
         """Raises RelaxError when the inputs' shapes cannot determine a symbol."""
         self.spec = spec
         self._what = f"entry '{spec.name}'"
+        self._served: Mapping[str, StateSpec] | None = None
         self._names = [s.name for s in spec.inputs]
         self._inputs = [(i, s.dtype, s.dtype.alignment) for i, s in zip(spec.input_positions, spec.inputs, strict=True)]
         # Of the specification, not of the entry: one that holds itself keeps its weights until Python collects such.
         self._plan = functools.lru_cache(_SHAPES_KEPT)(functools.partial(_planned, spec, ShapeSolver(spec)))
+
+    def _expect(self, state: State, place: str = HOST) -> None:
+        """Raises RelaxError where a state is none of what the entry updates, in that memory; those of one kind are looked at once."""
+        state.expect(self.spec.state, place)
+        self._served = state.specs
 
     def _checked(self, position: int, value: object) -> Array:
         spec = self.spec.inputs[position]

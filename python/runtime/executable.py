@@ -441,7 +441,7 @@ class Executable(Copied):
         Raises:
             RelaxError: an array has no such name, shape or dtype, or cannot be written in place.
         """
-        return self._runtime.state(self._library, self.manifest.state, arrays)
+        return self._runtime.state(self._library, self._state.specs, arrays)
 
     def reset_state(self) -> None:
         """Gives :attr:`state` its first values again."""

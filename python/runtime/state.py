@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +15,11 @@ from ..lowering.manifest_specs import StateSpec
 from ..weights.arrays import Array, ArraySpec, address, aligned_empty, to_numpy
 from .outputs import memory_range, writable_array
 
-__all__ = ["State", "fill"]
+__all__ = ["HOST", "State", "fill", "first_value"]
+
+#: The memory that code for processors updates.
+HOST = "host"
+
 
 _numbers = itertools.count()
 
@@ -27,9 +32,13 @@ class State(Mapping[str, Array]):
     with what it updates: hand it a copy.
 
     Attributes:
+        specs: what there is, by name.
         lock: held while a call uses the state.
         number: no other state has had it, so that what is known of this one can be kept without keeping it alive.
+        place: whose memory the tensors are in.
     """
+
+    place: ClassVar[str] = HOST
 
     def __init__(self, specs: Mapping[str, StateSpec], given: Mapping[str, object] | None = None):
         """Makes the state of an executable.
@@ -43,11 +52,11 @@ class State(Mapping[str, Array]):
                 another.
         """
         self.number = next(_numbers)
-        self._specs = specs
+        self.specs = specs
         self._arrays: dict[str, Array] = {}
         self._addresses: dict[str, int] = {}
         self._broken: str | None = None
-        self.lock = threading.Lock()
+        self.lock, self._making = threading.Lock(), threading.Lock()
         if given is not None:
             expect(given, Mapping, "state as a mapping from names to arrays")
         for name, value in (given or {}).items():
@@ -63,29 +72,53 @@ class State(Mapping[str, Array]):
         np.copyto(self._array(name), array)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._specs)
+        return iter(self.specs)
 
     def __len__(self) -> int:
-        return len(self._specs)
+        return len(self.specs)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._specs
+        return name in self.specs
 
     def reset(self) -> None:
         """Gives every tensor its first value again."""
         with self.lock:
-            for name, array in self._arrays.items():
-                fill(array, self._specs[name])
+            for name, array in list(self._arrays.items()):
+                fill(array, self.specs[name])
             self._broken = None
 
     def copy(self) -> State:
         """Another state with the same contents, to go on from here in two ways."""
         with self.lock:
             self.check()
-            other = State(self._specs)
-            for name, array in self._arrays.items():
+            other = State(self.specs)
+            for name, array in list(self._arrays.items()):
                 np.copyto(other[name], array)
             return other
+
+    def __copy__(self) -> State:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> State:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """What ``pickle`` keeps: the contents."""
+        with self.lock:
+            self.check()
+            return State, (dict(self.specs), {name: np.array(array) for name, array in self._arrays.items()})
+
+    def expect(self, wanted: Iterable[StateSpec], place: str = HOST) -> None:
+        """Raises RelaxError where this is not the state of code that updates such tensors, in that memory."""
+        if self.place != place:
+            raise RelaxError(f"expected a state in the memory of the {place}, got one of the {self.place}")
+        for spec in wanted:
+            found = self.specs.get(spec.name)
+            if found is None:
+                names = ", ".join(self.specs) or "nothing"
+                raise RelaxError(f"expected a state with '{spec.name}', got one with {names}, of another executable")
+            if found.array != spec.array:
+                raise RelaxError(f"state '{spec.name}': expected {spec.array}, got {found.array}, of another executable")
 
     def address(self, name: str) -> int:
         """Where a tensor of the state lies."""
@@ -107,26 +140,30 @@ class State(Mapping[str, Array]):
         self._broken = reason
 
     def __repr__(self) -> str:
-        return f"<relaxir.State: {', '.join(f'{n}: {s.array}' for n, s in self._specs.items())}>"
+        return f"<relaxir.State: {', '.join(f'{n}: {s.array}' for n, s in self.specs.items())}>"
 
     def _spec(self, name: str) -> StateSpec:
-        found = self._specs.get(name) if isinstance(name, str) else None
+        found = self.specs.get(name) if isinstance(name, str) else None
         if found is None:
-            raise RelaxError(f"expected state out of {', '.join(self._specs) or '(none)'}, got '{name}'")
+            raise RelaxError(f"expected state out of {', '.join(self.specs) or '(none)'}, got '{name}'")
         return found
 
     def _array(self, name: str) -> Array:
         found = self._arrays.get(name)
-        if found is None:
-            spec = self._specs[name]
-            found = aligned_empty(spec.array.dtype, spec.array.shape)
-            fill(found, spec)
-            self._keep(name, found)
-        return found
+        return self._made(name) if found is None else found
+
+    def _made(self, name: str) -> Array:
+        """One array, whichever thread needs it first."""
+        with self._making:
+            found = self._arrays.get(name)
+            if found is None:
+                found = first_value(self.specs[name])
+                self._keep(name, found)
+            return found
 
     def _keep(self, name: str, array: Array) -> None:
+        self._addresses[name] = address(array)  # first: who finds the array finds where it is
         self._arrays[name] = array
-        self._addresses[name] = address(array)
 
     def _adopt(self, name: str, value: object) -> None:
         """Uses memory that the caller gave."""
@@ -148,7 +185,16 @@ class State(Mapping[str, Array]):
         return array
 
 
+def first_value(spec: StateSpec) -> Array:
+    """The first value of a state, in new memory."""
+    found = aligned_empty(spec.array.dtype, spec.array.shape)
+    fill(found, spec)
+    return found
+
+
 def fill(array: Array, spec: StateSpec) -> None:
     """Gives an array the first value of a state."""
+    if not array.size:
+        return
     first = np.frombuffer(spec.first, spec.array.dtype)
     array[...] = first.reshape(array.shape) if first.size == array.size else first[0]

@@ -117,6 +117,8 @@ class DeviceEntry(EntryInputs):
         is raised by what waits for the call: a copy of a result or of its state to the host, and :meth:`Executable.wait`; and
         by the next call of the executable that finds it done.
         """
+        if state is not None and state.specs is not self._served:
+            self._expect(state, DeviceState.place)
         if named or len(inputs) != len(self._inputs):
             inputs = self._arranged(inputs, named)
         with self._device.current():

@@ -9,7 +9,7 @@ import numpy as np
 from ...dialect.errors import RelaxError
 from ...lowering.manifest_specs import StateSpec
 from ...weights.arrays import Array, aligned_empty
-from ..state import State, fill
+from ..state import State, fill, first_value
 from .arrays import DeviceTensor, device_tensor, is_on_device
 from .deferred import CheckedCall
 from .device import Device, DeviceBuffer
@@ -25,6 +25,8 @@ class DeviceState(State):
     When a check of values fails in a call that only began on the device, the state is broken from that call on, as it is where
     the call itself raises: what later calls did with it does not count. Whatever reads the state says so.
     """
+
+    place = "device"
 
     def __init__(
         self,
@@ -51,15 +53,18 @@ class DeviceState(State):
         self._stream: int | None = None
         super().__init__(specs, given)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("expected a state of the host, got one in a device's memory: pickle what state[name] gives")
+
     def address(self, name: str) -> int:
         if name in self._host:
             return super().address(name)
         known = self._addresses.get(name)
         if known is None:
-            spec = self._specs[name]
+            spec = self.specs[name]
             buffer = self._buffers[name] = self._device().allocate(spec.array.nbytes)
             known = self._addresses[name] = buffer.address
-            self._write(name, _first(spec))
+            self._write(name, first_value(spec))
         return known
 
     def used_on(self, stream: int) -> None:
@@ -92,20 +97,20 @@ class DeviceState(State):
             self._calls = []
             for name in self._addresses:
                 if name not in self._host:
-                    self._write(name, _first(self._specs[name]))
+                    self._write(name, first_value(self.specs[name]))
             for name, array in self._arrays.items():
-                fill(array, self._specs[name])
+                fill(array, self.specs[name])
             self._broken = None
 
     def copy(self) -> State:
         with self.lock:
             self._expect_success()
             self.check()
-            other = DeviceState(self._device, self._specs, None, self._host)
+            other = DeviceState(self._device, self.specs, None, self._host)
             for name, array in self._arrays.items():
                 np.copyto(other[name], array)
             for name in self._addresses.keys() - self._host:
-                nbytes = self._specs[name].array.nbytes
+                nbytes = self.specs[name].array.nbytes
                 self._device().copy(self._addresses[name], other.address(name), nbytes)
             self._device().wait()
             return other
@@ -150,10 +155,3 @@ class DeviceState(State):
             raise RelaxError(f"{what}: expected {spec.array}, got {tensor.spec}")
         self._given[name] = tensor
         self._addresses[name] = tensor.address
-
-
-def _first(spec: StateSpec) -> Array:
-    """The first value."""
-    found = aligned_empty(spec.array.dtype, spec.array.shape)
-    fill(found, spec)
-    return found
