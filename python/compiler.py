@@ -23,7 +23,10 @@ from .dialect.errors import RelaxError, RelaxWarning, interruptible
 from .dialect.op import verifying_once
 from .dialect.passes.manager import observing, verifying_at_end
 from .dialect.plugins import sources
+from .dialect.fixed_weights import fixed_weights
+from .dialect.reports import report
 from .dialect.reports.cache import CacheSection
+from .dialect.reports.fixed import FixedSection, FixedWeight
 from .dialect.reports.report import collecting
 from .dump import Dump
 from .lowering.relax_pipeline import CONVOLUTIONS, NARROW, WEIGHTS, default_pipeline, with_checks_first
@@ -263,6 +266,13 @@ def _logging(element: str, op: ir.Operation) -> None:
     _LOG.debug("pass %s", element)
 
 
+def _tell_fixed(module: ir.Operation) -> None:
+    """Reports the weights that the module has as numbers, which preparation compares with what it finds."""
+    fixed = fixed_weights(module)
+    if fixed:
+        report.add(FixedSection(tuple(FixedWeight(name, digest) for name, digest in fixed.items())))
+
+
 @interruptible()
 def _compiled(module: Module, compiler: Compiler, pipeline: str, checked: bool, dump: Dump | None = None) -> CompiledModule:
     from .lowering.compile import compile_module
@@ -277,6 +287,7 @@ def _compiled(module: Module, compiler: Compiler, pipeline: str, checked: bool, 
         # The passes have verified it; doing that again is most of what printing takes: 6.8 of 8 ms, for two layers of Llama.
         text = prepared.ir.operation.get_asm(assume_verified=True)
         with collecting() as told:
+            _tell_fixed(prepared.ir.operation)
             compiled = compile_module(prepared.ir.operation, compiler, checked, None if dump is None else dump.code)
     manifest = compiled.manifest | {"report": prepared.report.extended(told).as_json()}
     return CompiledModule(manifest, text, compiled.code)

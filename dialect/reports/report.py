@@ -34,6 +34,7 @@ _KINDS: dict[str, type[Section]] = {}
 _MODULES = {
     "cache": "cache",
     "checkpoint-weights": "checkpoint",
+    "fixed-weights": "fixed",
     "kernels": "kernels",
     "lift": "lifting",
     "quantize-activations": "activations",

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from dataclasses import dataclass, field
 
 from ..dialect.checks import expect_count
-from ..dialect.errors import RelaxError
+from ..dialect.errors import RelaxError, RelaxWarning
 from ..dialect.reports.report import bytes_text, plural
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import total_bytes
@@ -154,7 +155,12 @@ def checked_source(manifest: Manifest, src: object, options: PrepareOptions) -> 
     found = source.fingerprint
     if found is not None:
         raise RelaxError(f"{what}: expected raw weights, got weights that are already prepared (fingerprint {found[:12]})")
-    return RawWeights(manifest, source, options.rename, options.cast)
+    found = RawWeights(manifest, source, options.rename, options.cast)
+    if found.trained_state:
+        names = ", ".join(found.trained_state)
+        text = f"{what}: has other values of state than calls begin with: {names}; set them by executable.state[name] = value"
+        warnings.warn(text, RelaxWarning, stacklevel=4)
+    return found
 
 
 def check_destination(source: RawWeights, path: str, end: str | None = None) -> None:

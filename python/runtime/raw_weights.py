@@ -18,8 +18,10 @@ import numpy as np
 
 from ..dialect.array_spec import dtype_text
 from ..dialect.checks import expect_flag
+from ..dialect.dtypes import numpy_dtype
 from ..dialect.errors import RelaxError
 from ..dialect.reports.checkpoint import CheckpointWeights
+from ..dialect.reports.fixed import FixedSection, fixed_digest
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import RawSpec, WeightSpec
 from ..weights.arrays import Array, ArraySpec
@@ -30,6 +32,7 @@ from ..weights.source import ranges_of
 from .joined_experts import JoinedExperts, JoinedWeight, joined_weight
 from .names import Rename, near_names, other_name, prefix_hint, rename_rules, renamed
 from .sources import BytesReader, WeightSource, problems_text, spec_problem
+from .state import first_value
 
 __all__ = ["Piece", "RawWeights", "known_value", "part_spec"]
 
@@ -65,6 +68,7 @@ class RawWeights:
 
     Attributes:
         description: how errors name the source.
+        trained_state: state of which the source has other first values than the code, which are not used.
         not_finite: weights that have a NaN or an infinity, as far as they were read.
     """
 
@@ -100,6 +104,8 @@ class RawWeights:
         self.extra = tuple(n for n in found if n not in self._used and n not in self._specs)
         self._rules = [[pattern.pattern, text] for pattern, text in rules]
         self._check_specs()
+        self._check_fixed(manifest, own)
+        self.trained_state = self._trained_state(manifest, own)
 
     @property
     def files(self) -> list[str]:
@@ -110,9 +116,8 @@ class RawWeights:
     def identity(self) -> str | None:
         """Changes when what is prepared does; None when that cannot be told."""
         known = self._source.identity
-        return (
-            known if known is None or not (self._rules or self._cast) else f"{known}\n{json.dumps([self._rules, self._cast])}"
-        )
+        plain = not (self._rules or self._cast or self._source.config)
+        return known if known is None or plain else f"{known}\n{self.reading}"
 
     @property
     def reading(self) -> str:
@@ -134,6 +139,7 @@ class RawWeights:
         lines += [f"{len(self._joined)} weights joined of experts that are stored one by one"] if self._joined else []
         lines += [f"'{name}' read from '{other}'" for name, other in self._others.items()]
         lines += [f"computed from config.json: {', '.join(self._computed)}"] if self._computed else []
+        lines += [f"state that begins as in the code: {', '.join(self.trained_state)}"] if self.trained_state else []
         lines += [f"not finite: {', '.join(sorted(self.not_finite))}"] if self.not_finite else []
         return tuple(lines)
 
@@ -323,6 +329,29 @@ class RawWeights:
         """Compares what the source says of its tensors; one that makes them is asked when they are read."""
         self._refuse(self._problems({name: found for name, found in self._found.items() if found is not None}))
 
+    def _check_fixed(self, manifest: Manifest, names: Mapping[str, str]) -> None:
+        """Compares weights that the code has as numbers with what the source has under their names."""
+        others = [
+            f"weight '{n}': {line}" for n, d in _fixed(manifest).items() if n in names for line in self._other(names[n], d)
+        ]
+        self._refuse(others, "weights that are part of the code: compile the model with these, too")
+
+    def _trained_state(self, manifest: Manifest, names: Mapping[str, str]) -> tuple[str, ...]:
+        """State of which the source has values of the right kind that are not the code's first ones."""
+        state = {n: s for n, s in manifest.state.items() if n in names and n not in self._specs}
+        alike = {n: s for n, s in state.items() if self._source.spec(names[n]) == s.array}
+        read = {n: np.asarray(self._source.read(names[n])) for n in alike}
+        return tuple(n for n, value in read.items() if value.tobytes() != first_value(alike[n]).tobytes())
+
+    def _other(self, found: str, digest: str) -> list[str]:
+        """What is not as its digest says."""
+        value = np.asarray(self._source.read(found))
+        wanted = digest.rpartition(" ")[0]
+        dtype = numpy_dtype(wanted.partition("[")[0])
+        with np.errstate(all="ignore"):
+            same = fixed_digest(value if value.dtype == dtype else value.astype(dtype)) == digest
+        return [] if same else [f"expected the {wanted} that the code was compiled with, got other values"]
+
     def _problems(self, found: dict[str, str]) -> list[str]:
         if self._source.is_lazy:
             return []
@@ -378,6 +407,12 @@ def _digests(manifest: Manifest) -> dict[str, str]:
     """Of each weight that a module reads as a checkpoint encodes it, how."""
     sections = [s for s in manifest.report.sections if isinstance(s, CheckpointWeights)]
     return {w.name: w.digest for section in sections for w in section.kept if w.digest}
+
+
+def _fixed(manifest: Manifest) -> dict[str, str]:
+    """Digests of weights that the code has as numbers."""
+    sections = [s for s in manifest.report.sections if isinstance(s, FixedSection)]
+    return {w.name: w.digest for section in sections for w in section.weights}
 
 
 def part_spec(spec: ArraySpec, piece: Piece | None) -> ArraySpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from ..dialect.errors import RelaxError
 from ..runtime.executable import Executable
 from ..runtime.state import State
+from ..weights.arrays import Array
 from .cache_layers import is_by_token
 from .cache_name import CACHE
 from .call_inputs import expect_known, kept_places, mask_of, positions_of, tokens_of
@@ -38,6 +40,27 @@ class ExecutableCache(Cache):
         self.used, self.length = 0, length
         self.state: State | None = None
         self.mask = torch.ones(0, length, dtype=torch.bool)
+        self._rows: dict[str, Array] = {}
+
+    def __copy__(self) -> ExecutableCache:
+        return copy.deepcopy(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ExecutableCache:
+        """One to go on from here in another way."""
+        other = type(self)(self.length)
+        other.used, other.mask, other._rows = self.used, self.mask.clone(), dict(self._rows)
+        other.state = None if self.state is None else self.state.copy()
+        return other
+
+    @property
+    def batch_size(self) -> int:
+        """How many rows it has; -1 before the first call."""
+        return len(self.mask) or -1
+
+    @property
+    def is_linear(self) -> list[bool]:
+        """False: ``generate()`` that goes on with a cache computes new tokens alone."""
+        return [False]
 
     @property
     def is_compileable(self) -> bool:
@@ -50,10 +73,15 @@ class ExecutableCache(Cache):
         Raises:
             RelaxError: it holds another number of rows already.
         """
-        if self.state is None:
-            self.state, self.mask = executable.new_state(), torch.ones(rows, self.length, dtype=torch.bool)
+        if not len(self.mask):
+            self.mask = torch.ones(rows, self.length, dtype=torch.bool)
         if len(self.mask) != rows:
             raise RelaxError(f"expected {len(self.mask)} rows of tokens, as the cache has, got {rows}")
+        if self.state is None:
+            self.state = executable.new_state()
+            for name, array in self._rows.items():
+                self.state[name] = array
+            self._rows = {}
         return self.state
 
     def end_of(self, count: int) -> int:
@@ -100,13 +128,33 @@ class ExecutableCache(Cache):
             raise RelaxError(
                 "expected a cache of keys and values alone, of which tokens can be taken back, got one with states"
             )
-        self.used -= abs(tokens_to_remove)
+        self.used = max(0, self.used - abs(tokens_to_remove))
+        self.mask[:, self.used :] = True
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
         """Puts other rows in the place of each."""
-        for array in (self.state or {}).values():
-            array[:] = array[beam_idx.numpy()]
-        self.mask = self.mask[beam_idx]
+        self.take_rows(beam_idx)
+
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        """Keeps some rows, in that order."""
+        self.take_rows(indices)
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        """Each row so many times, one behind the other."""
+        self.take_rows(torch.arange(len(self.mask)).repeat_interleave(repeats))
+
+    def take_rows(self, indices: torch.Tensor) -> None:
+        """Has the rows of these numbers in place of its own; where they are not as many, calls are those of other code."""
+        if not len(self.mask):
+            return
+        where, rows = indices.numpy(), len(self.mask)
+        arrays = self._rows if self.state is None else self.state
+        self.mask = self.mask[indices]
+        if len(self.mask) != rows or self.state is None:
+            self._rows, self.state = {name: array[where] for name, array in arrays.items()}, None
+            return
+        for array in self.state.values():
+            array[:] = array[where]
 
 
 class CompiledGenerator(CompiledModel, GenerationMixin):

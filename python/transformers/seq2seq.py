@@ -31,9 +31,15 @@ class _Seq2SeqCache(ExecutableCache):
         super().__init__(length)
         self.cross: list[torch.Tensor] = []
 
-    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
-        super().reorder_cache(beam_idx)
-        self.cross = [one[beam_idx] for one in self.cross]
+    def __deepcopy__(self, memo: dict[int, Any]) -> ExecutableCache:
+        other = super().__deepcopy__(memo)
+        assert isinstance(other, _Seq2SeqCache)
+        other.cross = list(self.cross)
+        return other
+
+    def take_rows(self, indices: torch.Tensor) -> None:
+        super().take_rows(indices)
+        self.cross = [one[indices] for one in self.cross]
 
 
 class _Encoder:

@@ -56,9 +56,14 @@ def converted(array: Array, dtype: np.dtype[Any]) -> Array | None:
         return array.astype(dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         found = array.astype(dtype)
-    if not is_exact(array.dtype, dtype) and has_nonfinite(found) and not has_nonfinite(array):
-        return None
-    return found
+    return None if not is_exact(array.dtype, dtype) and has_nonfinite(found) and _is_beyond(array, found) else found
+
+
+def _is_beyond(array: Array, found: Array) -> bool:
+    """Whether a finite number became none."""
+    whole, rounded = np.ravel(array), np.ravel(found)
+    spans = (slice(i, i + _ELEMENTS) for i in range(0, whole.size, _ELEMENTS))
+    return any((np.isfinite(whole[s]) & ~np.isfinite(rounded[s])).any() for s in spans)
 
 
 @functools.cache
@@ -77,7 +82,7 @@ def has_nonfinite(array: Array) -> bool:
     limit = _not_finite(array.dtype)
     if limit is None or not array.size:
         return False
-    bits = np.ascontiguousarray(array).reshape(-1)
+    bits = np.asarray(array, array.dtype.newbyteorder("="), order="C").reshape(-1)
     size = array.dtype.itemsize
     signed, unsigned = bits.view(f"i{size}"), bits.view(f"u{size}")
     negative = limit | 1 << (8 * size - 1)

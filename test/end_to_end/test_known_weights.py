@@ -80,6 +80,14 @@ def test_refused_values(constants: str, message: str) -> None:
         rx.compile(rx.Module.parse(TEXT % constants))
 
 
+def test_refused_digests() -> None:
+    text = (TEXT % "s = dense<1.0> : tensor<4xf32>").replace(
+        "relax.constants", "relax.fixed_weights = {t = 1 : i64}, relax.constants"
+    )
+    with pytest.raises(RelaxError, match=r"'builtin.module' op expected relax.fixed_weights such as {t = \"f32\[\] 0f"):
+        rx.compile(rx.Module.parse(text))
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

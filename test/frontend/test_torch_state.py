@@ -422,3 +422,16 @@ def test_a_number_expanded_to_several_weights_ties_none():
         layer.weight = nn.Parameter(zero.expand(4, 4), requires_grad=False)
     model.third.weight = model.first.weight
     assert weights_of(export(model, torch.zeros(4, 4))) == UNTIED
+
+
+def test_state_that_a_checkpoint_has_otherwise_is_told():
+    """Preparation makes weights: what calls update begins as in the program."""
+    module = Counter(0.0, (2,))
+    exe = relaxir.compile(relaxir.from_torch(export(module, torch.ones(2))))
+    exe.prepare(dict(module.state_dict()))
+    with pytest.warns(
+        relaxir.RelaxWarning, match="has other values of state than calls begin with: count; set them by"
+    ) as told:
+        report = exe.prepare({"count": torch.full((2,), 5.0)}).report
+    assert told[0].filename == __file__
+    assert "state that begins as in the code: count" in report.notes

@@ -149,3 +149,21 @@ def test_casting_is_part_of_what_an_interrupted_preparation_goes_on_with(tmp_pat
     other = {"a0": "w1", "a1": "w0"}
     assert executable.prepare(tmp_path / "raw", tmp_path / "out", rename=other).steps_skipped == 0
     assert Checkpoint(tmp_path / "out").get("p0").tolist() == [0] * 4
+
+
+@pytest.mark.parametrize("dtype", [">f2", ">f4", ">f8"])
+def test_another_order_of_bytes_is_looked_at_as_what_it_is(dtype: str) -> None:
+    # As numbers of the other order these bytes are NaN, and those of a NaN are a number.
+    other = {2: 0x3F7C, 4: 0x3F00807F, 8: 0x3FF000000000F07F}[np.dtype(dtype).itemsize]
+    finite = np.full(9, other, f"u{np.dtype(dtype).itemsize}").view(dtype.replace(">", "<")).astype(dtype)
+    assert np.isfinite(finite).all()
+    assert not has_nonfinite(finite)
+    assert has_nonfinite(np.append(finite, np.array(np.nan, dtype)))
+
+
+@pytest.mark.parametrize("edge", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("narrow", [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn])
+def test_numbers_beyond_are_refused_beside_what_is_none(edge: float, narrow: Any) -> None:
+    wide = np.array([1.0, edge, 2.0], np.float64)
+    assert converted(wide, np.dtype(narrow)) is not None
+    assert converted(np.append(wide, 1e300), np.dtype(narrow)) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -302,3 +303,19 @@ def test_an_update_of_what_the_module_knows() -> None:
     assert exe.prepare({})["p0"].tolist() == [2] * 4
     exe.bind(exe.prepare({})).update({"w0": np.full(4, 3, np.float32)})
     assert exe._held["p0"].tolist() == [6] * 4
+
+
+def test_weights_that_a_configuration_makes_are_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tensors' files are the same, the configuration is another one."""
+    monkeypatch.setenv("RELAXIR_CACHE_DIR", str(tmp_path / "cache"))
+    b, folder = rx.Builder(), tmp_path / "raw"
+    with b.function("main"):
+        b.output(b.multiply(b.input("x", ("n", 4)), b.weight("model.rotary_emb.inv_freq", (4,))))
+    module, x = b.build(), np.ones((1, 4), np.float32)
+    folder.mkdir()
+    write_safetensors(folder / "model.safetensors", {"unread": np.zeros(1, np.float32)})
+    for theta in (1e4, 5e5):
+        sizes = {"hidden_size": 32, "num_attention_heads": 4, "rope_theta": theta}
+        (folder / "config.json").write_text(json.dumps({"model_type": "llama", **sizes}))
+        found = rx.compile(module).load_weights(folder)(x)
+        np.testing.assert_allclose(found[0], 1 / theta ** (np.arange(0, 8, 2) / 8), rtol=1e-6)

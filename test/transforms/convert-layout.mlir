@@ -100,8 +100,8 @@ func.func @along_dimensions(%x: tensor<1x4x8x6xf32>, %w: tensor<4x4x1x1xf32> {re
 // CHECK-NEXT:    %[[N:.*]] = "relax.permute_dims"(%[[C]]) {axes = array<i64: 0, 3, 1, 2>}
 // CHECK-NEXT:    %[[M:.*]] = "relax.take"(%[[O]], %{{.*}}) {axis = 2 : i64}
 // CHECK-NEXT:    return %[[N]], %[[M]]
-func.func @taken(%x: tensor<1x4x8x6xf32>, %w: tensor<4x4x1x1xf32> {relax.name = "w"}, %i: tensor<5xi64>, %m: tensor<2x3xi64>)
-    -> (tensor<1x4x5x5xf32>, tensor<1x4x2x3x6xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @taken(%x: tensor<1x4x8x6xf32>, %w: tensor<4x4x1x1xf32> {relax.name = "w"}, %i: tensor<5xi64>,
+    %m: tensor<2x3xi64>) -> (tensor<1x4x5x5xf32>, tensor<1x4x2x3x6xf32>) attributes {relax.num_input = 1 : i64} {
   %0 = "relax.conv2d"(%x, %w) : (tensor<1x4x8x6xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x8x6xf32>
   %1 = "relax.take"(%0, %i) {axis = 2 : i64} : (tensor<1x4x8x6xf32>, tensor<5xi64>) -> tensor<1x4x5x6xf32>
   %2 = "relax.take"(%1, %i) {axis = -1 : i64} : (tensor<1x4x5x6xf32>, tensor<5xi64>) -> tensor<1x4x5x5xf32>

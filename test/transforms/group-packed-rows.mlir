@@ -35,10 +35,11 @@ func.func @groups(%x: tensor<4x5xbf16>, %w: tensor<5x12xbf16> {relax.name = "w"}
   return %0, %1 : tensor<4x12xbf16>, tensor<4x12xf32>
 }
 
-// Neighbours of filters are channels; of an odd number, of a group in a narrow panel, or of an image that has an unknown number,
-// they stay apart.
+// Neighbours of filters are channels; of an odd number, of a group in a narrow panel, or of an image that has an
+// unknown number, they stay apart.
 // CHECK-LABEL: @filters
-// CHECK:         "relax.pack_weight"(%arg3) {layout = "tile 16, rows 2"} : (tensor<36x16xbf16>) -> tensor<1x18x16x2xbf16>
+// CHECK:         "relax.pack_weight"(%arg3) {layout = "tile 16, rows 2"} : (tensor<36x16xbf16>)
+// CHECK-SAME:    -> tensor<1x18x16x2xbf16>
 // CHECK-NEXT:    "relax.packed_conv2d"({{.*}}layout = "tile 16, rows 2"{{.*}} -> tensor<1x6x6x16xbf16>
 // CHECK-NOT:     rows 2
 func.func @filters(%x: tensor<1x8x8x4xbf16>, %y: tensor<1x8x8x3xbf16>, %z: tensor<1x8x8x?xbf16>,
@@ -53,7 +54,8 @@ func.func @filters(%x: tensor<1x8x8x4xbf16>, %y: tensor<1x8x8x3xbf16>, %z: tenso
   %1 = "relax.packed_conv2d"(%y, %q) {channels = 16 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 16"}
       : (tensor<1x8x8x3xbf16>, tensor<1x27x16xbf16>) -> tensor<1x6x6x16xbf16>
   %r = "relax.pack_weight"(%u) {layout = "tile 4"} : (tensor<18x8xbf16>) -> tensor<2x18x4xbf16>
-  %2 = "relax.packed_conv2d"(%x, %r) {channels = 8 : i64, groups = 2 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 4"}
+  %2 = "relax.packed_conv2d"(%x, %r)
+      {channels = 8 : i64, groups = 2 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 4"}
       : (tensor<1x8x8x4xbf16>, tensor<2x18x4xbf16>) -> tensor<1x6x6x8xbf16>
   %s = "relax.pack_weight"(%t) {layout = "tile 16"} : (tensor<36x16xbf16>) -> tensor<1x36x16xbf16>
   %3 = "relax.packed_conv2d"(%z, %s) {channels = 16 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 16"}

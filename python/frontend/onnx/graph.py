@@ -48,6 +48,7 @@ class Conversion:
         functions: those that the model brings, by domain and name.
         report: what could not be converted.
         wanted: inputs whose elements some operator wants at import.
+        read: names that nodes have read, with the prefixes of their graphs.
         opset: the version that the model was written in, which may have been converted to a newer one.
         symbols: names of sizes that are in use.
     """
@@ -57,6 +58,7 @@ class Conversion:
     functions: Mapping[tuple[str, str], onnx.FunctionProto] = field(default_factory=dict[tuple[str, str], onnx.FunctionProto])
     report: ImportReport = field(default_factory=ImportReport)
     wanted: set[str] = field(default_factory=set[str])
+    read: set[str] = field(default_factory=set[str])
     opset: int = 0
     depth: int = 0
     symbols: set[str] = field(default_factory=set[str])
@@ -92,6 +94,7 @@ class GraphScope:
         scope: GraphScope | None = self
         while scope is not None:
             if name in scope.names:
+                self.conversion.read.add(scope.prefix + name)
                 return scope.names[name]
             scope = scope.parent
         raise RelaxError(f"expected a value that an earlier node gives, got '{name}'")

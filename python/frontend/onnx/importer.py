@@ -13,6 +13,7 @@ from ...collector import collector_paused
 from ...dialect.bindings import func, ir
 from ...dialect.context import new_context
 from ...dialect.errors import RelaxError, interruptible
+from ...dialect.fixed_weights import add_fixed_weights
 from ...dialect.functions import set_names, set_num_input
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, Expr
@@ -184,8 +185,9 @@ class _Import:
                 names += [name if part is value else f"{name}.{i}" for i, part in enumerate(parts)]
                 results += [self.caches.result(output.name, part.value) for part in parts]
             func.ReturnOp(results)
-        self._finish(inputs, names, results)
         weights = self.conversion.weights
+        add_fixed_weights(self.module.operation, weights.fixed(self.conversion.read))
+        self._finish(inputs, names, results)
         arrays = {name: (lambda t=tensor: weights.read(t)) for name, tensor in weights.used.items()}
         return Imported(Module(self.module), arrays, inputs, [o.name for o in graph.output], layouts)
 

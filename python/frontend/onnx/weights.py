@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import replace
 
 import numpy as np
 import onnx
 
 from ...dialect.bindings import ir
+from ...dialect.reports.fixed import fixed_digest
 from ...dialect.struct_info import TensorInfo
 from ...weights.onnx_codes import is_coded
 from ...weights.onnx_tensors import ExternalData, numpy_element, tensor_shape
@@ -28,6 +29,7 @@ class Weights:
 
     Attributes:
         used: those that became arguments, by name, in that order.
+        known: those that are numbers, or were read as such, by name; of the latter some are arguments as well.
     """
 
     def __init__(self, external: ExternalData, argument: Callable[[str, TensorInfo], ir.Value]):
@@ -35,6 +37,7 @@ class Weights:
         self._argument = argument
         self._values: dict[str, ir.Value] = {}
         self.used: dict[str, onnx.TensorProto] = {}
+        self.known: dict[str, onnx.TensorProto] = {}
 
     def operand(self, tensor: onnx.TensorProto, prefix: str = "") -> GraphValue:
         """What an initializer is in a graph; those of inner graphs get its prefix."""
@@ -51,10 +54,20 @@ class Weights:
             return self._weight(name, tensor, TensorInfo(shape, element))
 
         if count <= few:
+            self.known[name] = tensor
             return replace(known_value(name, self.read(tensor)), argument=argument, coded=coded)
         operand = GraphValue(name, element, shape, None, argument, coded=coded)
-        operand.load = lambda: self.read(tensor)
+        operand.load = lambda: self._loaded(name, tensor)
         return operand
+
+    def _loaded(self, name: str, tensor: onnx.TensorProto) -> Array:
+        self.known[name] = tensor
+        return self.read(tensor)
+
+    def fixed(self, read: Set[str]) -> dict[str, str]:
+        """Digests of those initializers, of some that were read, that are in the module as numbers alone."""
+        names = [n for n in self.known if n in read and n not in self.used]
+        return {name: fixed_digest(self.read(self.known[name])) for name in names}
 
     def read(self, tensor: onnx.TensorProto) -> Array:
         """The elements of an initializer, of its file where they are outside of the model."""
