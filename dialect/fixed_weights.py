@@ -1,6 +1,6 @@
 """Weights whose values a module was made of: small initializers of ONNX, which are numbers in it and no arguments.
 
-``relax.fixed_weights`` on the module has a digest of each by name, so that weights of another checkpoint are not taken for these::
+``relax.fixed_weights`` on the module has a digest of each by name, so that those of another checkpoint are not taken for them::
 
     module attributes {relax.fixed_weights = {logit_scale = "f32[] 0f1e2d3c4b5a6978"}}
 """
@@ -19,7 +19,7 @@ FIXED_WEIGHTS = "relax.fixed_weights"
 
 def add_fixed_weights(module: ir.Operation, digests: Mapping[str, str]) -> None:
     """Notes digests of weights that the module has as numbers; nothing where there are none."""
-    every = fixed_weights(module) | digests
+    every = fixed_weights(module) | dict(digests)
     if every:
         with module.context:
             module.attributes[FIXED_WEIGHTS] = ir.DictAttr.get({name: ir.StringAttr.get(d) for name, d in every.items()})

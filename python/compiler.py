@@ -20,10 +20,10 @@ from .collector import collector_paused
 from .dialect.bindings import DISTRIBUTION, ir
 from .dialect.checks import expect_flag, expect_text
 from .dialect.errors import RelaxError, RelaxWarning, interruptible
+from .dialect.fixed_weights import fixed_weights
 from .dialect.op import verifying_once
 from .dialect.passes.manager import observing, verifying_at_end
 from .dialect.plugins import sources
-from .dialect.fixed_weights import fixed_weights
 from .dialect.reports import report
 from .dialect.reports.cache import CacheSection
 from .dialect.reports.fixed import FixedSection, FixedWeight

@@ -28,6 +28,7 @@ class _AmdInstructions:
     has_fma: bool = True
     has_extremes: bool = True
     has_scalef: bool = False
+    has_fast_doubles: bool = False
     rounds_to_integers: bool = False
     has_f16: bool = True
     has_bf16: bool = True

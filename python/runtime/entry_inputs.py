@@ -61,7 +61,7 @@ class EntryInputs:
         self._plan = functools.lru_cache(_SHAPES_KEPT)(functools.partial(_planned, spec, ShapeSolver(spec)))
 
     def _expect(self, state: State, place: str = HOST) -> None:
-        """Raises RelaxError where a state is none of what the entry updates, in that memory; those of one kind are looked at once."""
+        """Raises RelaxError where a state is not what the entry updates, in that memory; one kind is looked at once."""
         state.expect(self.spec.state, place)
         self._served = state.specs
 

@@ -32,9 +32,9 @@ def powf(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
         return _product(f, base, int(number))
     if not f.target.has_fast_doubles:
         return None
-    wide = [_widened(f, operand) for operand in operands]
-    d = FloatMath(f.emitter, wide[0].owner, f.target)
-    return f.emitter.op("arith.truncf", [_power(d, *wide, number)], f.kind)
+    a, b = (_widened(f, operand) for operand in operands)
+    d = FloatMath(f.emitter, a.owner, f.target)
+    return f.emitter.op("arith.truncf", [_power(d, a, b, number)], f.kind)
 
 
 def double_powf(d: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
