@@ -63,6 +63,11 @@ def unrounded(dtype: ir.Type) -> ir.Type | None:
     return ir.F32Type.get() if is_float(dtype) and dtype.width < 32 else None
 
 
+def wide(dtype: ir.Type) -> ir.Type:
+    """The dtype that formulas of several ops are computed in: f32 for narrower floats, which are rounded once, at the end."""
+    return ir.F32Type.get() if is_float(dtype) and dtype.width < 32 else dtype
+
+
 def plus_bias(product: ir.Value, bias: ir.Value, dtype: ir.Type) -> ir.Value:
     """A product (see :func:`unrounded`) and a bias, rounded once, to ``dtype``."""
     return cast(emit(ops.Add, product, cast(bias, info_of(product).dtype)), dtype)

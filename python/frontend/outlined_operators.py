@@ -32,10 +32,8 @@ def untrusted(key: str, dtypes: Collection[str], is_static: bool) -> str | None:
 KNOWN_SIZES: dict[str, str] = {
     "aten.atan2": "bf16 f16 f32 f32+i16 f32+i32 f32+i64 f32+i8 f64",
     "aten.ldexp.Tensor": "bf16 f16 f32 f32+i16 f32+i32 f32+i64 f32+i8 f64",
-    "aten.round.decimals": "bf16 f16 f32 f64",
 }
 SYMBOLIC_SIZES: dict[str, str] = {
     "aten.atan2": "bf16 f16 f32 f32+i32 f32+i64 f64",
     "aten.ldexp.Tensor": "bf16 f16 f32 f32+i32 f32+i64 f64",
-    "aten.round.decimals": "bf16 f16 f32 f64",
 }

@@ -27,7 +27,6 @@ TABLES = {True: KNOWN_SIZES, False: SYMBOLIC_SIZES}
 CASES = {
     "aten.atan2": (torch.atan2, [torch.linspace(-3, 3, 8), torch.linspace(2, -1, 8)]),
     "aten.ldexp.Tensor": (torch.ldexp, [torch.linspace(-3, 3, 8), torch.arange(8) - 4]),
-    "aten.round.decimals": (lambda x: torch.round(x, decimals=1), [torch.linspace(-3.03, 3, 8)]),
 }  # fmt: skip
 
 #: What the map writes itself never gets to torch-mlir, whatever the table says.

@@ -8,7 +8,7 @@ from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.symbolic import Dim
-from ..emit import cast, emit, full, info_of, integer, multiply_all
+from ..emit import cast, emit, full, info_of, integer, multiply_all, wide
 from ..torch_op import TorchOp, handles
 
 __all__ = ["parameter"]
@@ -25,17 +25,20 @@ def _by_learnt(op: TorchOp) -> list[ir.Value | None]:
     has_flag = op.key == "aten.batch_norm"
     if has_flag and op.number(5):
         raise RelaxError("expected batch norm by statistics that a model has learnt, got one that moves them")
-    mean, variance = (parameter(op, i, i - 3, _channels(op), info_of(op.tensor(0)).dtype) for i in (3, 4))
-    result = _normalised(op, op.tensor(0), mean, variance, op.number(7 if has_flag else 6, 1e-5))
-    return [result, None, None][: len(op.results)]
+    x, parts = op.tensor(0), [op.optional(i) for i in range(1, 5)]
+    x = cast(x, max([info_of(p).dtype for p in (x, *parts) if p is not None], key=lambda dtype: dtype.width))
+    mean, variance = (parameter(op, i, i - 3, _channels(op), info_of(x).dtype) for i in (3, 4))
+    result = _normalised(op, x, mean, variance, op.number(7 if has_flag else 6, 1e-5))
+    return [cast(result, info_of(op.tensor(0)).dtype), None, None][: len(op.results)]
 
 
 @handles("aten._native_batch_norm_legit.no_stats")
 def _by_its_own(op: TorchOp) -> list[ir.Value | None]:
-    """Which is how torch writes instance norm."""
-    x = op.tensor(0)
+    """Which is how torch writes instance norm; squares of narrow floats are f32."""
+    x = cast(op.tensor(0), wide(info_of(op.tensor(0)).dtype))
     mean, variance = _statistics(x)
-    return [_normalised(op, x, mean, variance, op.number(5, 1e-5)), None, None]
+    result = _normalised(op, x, mean, variance, op.number(5, 1e-5))
+    return [cast(result, info_of(op.tensor(0)).dtype), None, None]
 
 
 @handles("aten._native_batch_norm_legit_functional")
@@ -44,7 +47,7 @@ def _in_training(op: TorchOp) -> list[ir.Value | None]:
     if not op.number(5):
         mean, variance = (cast(op.tensor(i), op.dtype) for i in (3, 4))
         return [_normalised(op, op.tensor(0), mean, variance, op.number(7)), None, None, op.tensor(3), op.tensor(4)]
-    x = cast(op.tensor(0), ir.F32Type.get()) if info_of(op.tensor(0)).dtype.width < 32 else op.tensor(0)
+    x = cast(op.tensor(0), wide(info_of(op.tensor(0)).dtype))
     shape, dtype = info_of(x).shape, info_of(x).dtype
     mean, variance = _statistics(x)
     count = multiply_all([shape[0], *shape[2:]])

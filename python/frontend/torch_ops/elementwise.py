@@ -16,7 +16,21 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, is_float, is_integer
 from ...dialect.op import EffectOp
 from ...dialect.symbolic import Expr
-from ..emit import agreed, bitcast, broadcast, cast, emit, emit_check, full, in_dtype, info_of, integer, reshape, within_largest
+from ..emit import (
+    agreed,
+    bitcast,
+    broadcast,
+    cast,
+    emit,
+    emit_check,
+    full,
+    in_dtype,
+    info_of,
+    integer,
+    reshape,
+    wide,
+    within_largest,
+)  # fmt: skip
 from ..torch_op import TorchOp, handles
 from ..torch_types import common_dtype
 
@@ -95,11 +109,6 @@ def combine(op: TorchOp, op_class: type[EffectOp]) -> ir.Value:
         return op.value_in(0, op.dtype)
     dtype = _dtype_for_numbers(op) if op_class in _WITH_EXACT_NUMBERS else op.dtype
     return cast(apply(op_class, op.value_in(0, dtype), op.value_in(1, dtype)), op.dtype)
-
-
-def wide(dtype: ir.Type) -> ir.Type:
-    """The dtype that torch computes in: f32 for narrower floats, which are rounded once, at the end."""
-    return ir.F32Type.get() if is_float(dtype) and dtype.width < 32 else dtype
 
 
 def _dtype_for_numbers(op: TorchOp) -> ir.Type:
@@ -428,6 +437,18 @@ def _dropout(op: TorchOp) -> list[ir.Value | None]:
 
 def _rounded(op: TorchOp, op_class: type[EffectOp]) -> ir.Value:
     return emit(op_class, op.tensor(0)) if is_float(op.dtype) else op.tensor(0)
+
+
+@handles("aten.round.decimals")
+def _rounded_to_places(op: TorchOp) -> ir.Value:
+    """A multiple of a power of ten; narrow floats are rounded once more, at the end."""
+    places, dtype = op.integer(1, "number of places", 0), wide(op.dtype)
+    if not is_float(op.dtype) or not places:
+        return _rounded(op, ops.Round)
+    power = full(10.0 ** abs(places), dtype)
+    there, back = (ops.Multiply, ops.Divide) if places > 0 else (ops.Divide, ops.Multiply)
+    whole = emit(ops.Round, emit(there, cast(op.tensor(0), dtype), power))
+    return cast(emit(back, whole, power), op.dtype)
 
 
 def _compared(op: TorchOp, op_class: type[EffectOp]) -> ir.Value:

@@ -8,9 +8,8 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean
 from ...dialect.op import EffectOp
 from ...dialect.symbolic import Expr
-from ..emit import cast, emit, extreme_flag, full, info_of, integer, reshape, slice_axis, unsqueeze
+from ..emit import cast, emit, extreme_flag, full, info_of, integer, reshape, slice_axis, unsqueeze, wide
 from ..torch_op import TorchOp, handles
-from .elementwise import wide
 
 _SUM, _MEAN, _MAX = 0, 1, 2
 

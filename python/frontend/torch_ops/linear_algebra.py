@@ -8,7 +8,7 @@ from ...dialect import ops
 from ...dialect.bindings import ir
 from ..attention import attention_or_product
 from ..einsum import einsum, matmul
-from ..emit import cast, emit, full, info_of, permute, plus_bias, unrounded, unsqueeze
+from ..emit import cast, emit, full, info_of, permute, plus_bias, unrounded, unsqueeze, wide
 from ..torch_op import TorchOp, handles
 from ..torch_values import is_read
 
@@ -90,10 +90,13 @@ def _outer(op: TorchOp) -> ir.Value:
 
 @handles("aten._trilinear")
 def _trilinear(op: TorchOp) -> ir.Value:
-    """The product of three tensors that broadcast along given dimensions, summed along others; torch writes bilinear so."""
+    """The product of three tensors that broadcast along given dimensions, summed along others; torch writes bilinear so.
+
+    Products of narrow floats are f32: two of them may be too small for f16, where the third makes them large again.
+    """
     product = None
     for i in range(3):
-        factor = unsqueeze(cast(op.tensor(i), op.dtype), *op.number(3 + i))
+        factor = unsqueeze(cast(op.tensor(i), wide(op.dtype)), *op.number(3 + i))
         product = factor if product is None else emit(ops.Multiply, product, factor)
     assert product is not None
-    return emit(ops.Sum, product, axis=op.number(6)) if op.number(6) else product
+    return cast(emit(ops.Sum, product, axis=op.number(6)) if op.number(6) else product, op.dtype)

@@ -27,11 +27,11 @@ from ..emit import (
     reshape,
     slice_axis,
     unsqueeze,
+    wide,
 )
 from ..ranges import upper_bound
 from ..torch_op import TorchOp, handles
 from .creation import sequence
-from .elementwise import wide
 
 
 def _axes(op: TorchOp, index: int, info: TensorInfo) -> list[int]:
@@ -124,9 +124,9 @@ def _var_dim(op: TorchOp) -> list[ir.Value | None]:
 
 
 def _spread(op: TorchOp, axes: Any, correction: float, keep: bool) -> list[ir.Value | None]:
-    """Variance divided by count less correction; ours divides by the count."""
-    x = op.tensor(0)
-    info = info_of(x)
+    """Variance divided by count less correction; ours divides by the count. Narrow floats are rounded once, at the end."""
+    given = op.tensor(0)
+    info, x = info_of(given), cast(given, wide(info_of(given).dtype))
     listed = None if axes in (None, []) else [axes] if isinstance(axes, int) else list(axes)
     reduced = normalize_axes(listed, info.rank)
     count = multiply_all([info.shape[a] for a in reduced])
@@ -137,7 +137,8 @@ def _spread(op: TorchOp, axes: Any, correction: float, keep: bool) -> list[ir.Va
         result = _corrected(result, count, correction)
     if "std" in op.key:
         result = emit(ops.Sqrt, result)
-    return [result, emit(ops.Mean, x, axis=reduced, keepdims=keep)] if "mean" in op.key else [result]
+    result = cast(result, info.dtype)
+    return [result, emit(ops.Mean, given, axis=reduced, keepdims=keep)] if "mean" in op.key else [result]
 
 
 def _corrected(variance: ir.Value, count: int | Expr, correction: float) -> ir.Value:
@@ -249,21 +250,24 @@ def _dist(op: TorchOp) -> ir.Value:
 def norm(x: ir.Value, order: float, reduced: Callable[[type[EffectOp], ir.Value], ir.Value]) -> ir.Value:
     """``sum(x ** p) ** (1 / p)`` of magnitudes; of an infinite p the largest or smallest, of 0 how many are not 0.
 
+    Of narrow floats sums are f32, which hold the squares of all f16.
+
     Args:
         x: no negative number.
         order: p.
         reduced: a reduction of such terms.
     """
-    dtype = info_of(x).dtype
+    given, dtype = info_of(x).dtype, wide(info_of(x).dtype)
     if math.isinf(order):
         return reduced(ops.Max if order > 0 else ops.Min, x)
+    x = cast(x, dtype)
     if order == 0:
-        return reduced(ops.Sum, cast(emit(ops.NotEqual, x, full(0, dtype)), dtype))
+        return cast(reduced(ops.Sum, cast(emit(ops.NotEqual, x, full(0, dtype)), dtype)), given)
     if order in (1, 2):
         total = reduced(ops.Sum, emit(ops.Square, x) if order == 2 else x)
-        return emit(ops.Sqrt, total) if order == 2 else total
+        return cast(emit(ops.Sqrt, total) if order == 2 else total, given)
     total = reduced(ops.Sum, emit(ops.Power, x, full(order, dtype)))
-    return emit(ops.Power, total, full(1 / order, dtype))
+    return cast(emit(ops.Power, total, full(1 / order, dtype)), given)
 
 
 @handles("aten.logsumexp")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....dialect import ops
 from ....dialect.bindings import ir
-from ...emit import cast, emit, expand, full, info_of, multiply_all, reshape, unsqueeze
+from ...emit import cast, emit, expand, full, info_of, multiply_all, reshape, unsqueeze, wide
 from ...norms import normalised_groups
 from ..equal_sizes import with_size
 from ..node import Node, UnmappedError, handles
@@ -23,11 +23,12 @@ def _batch_norm(node: Node) -> ir.Value | list[ir.Value]:
 
 def _batch_norm_in_training(node: Node) -> list[ir.Value]:
     """With the statistics of the batch itself, which are results, too."""
-    x, dtype = node.tensor(0), node.dtype()
-    axes = [0, *range(2, node.rank(0))]
+    dtype = wide(node.dtype())
+    x, axes = cast(node.tensor(0), dtype), [0, *range(2, node.rank(0))]
     mean, variance = (emit(c, x, axis=axes) for c in (ops.Mean, ops.Variance))
     scale, shift = (cast(node.tensor(i), dtype) for i in (1, 2))
     result = emit(ops.BatchNorm, x, scale, shift, mean, variance, axis=1, epsilon=node.attribute("epsilon", 1e-5))
+    result = cast(result, node.dtype())
     momentum = node.attribute("momentum", 0.9)
     return [result, *(_blended(node.tensor(i), s, momentum) for i, s in ((3, mean), (4, variance)))]
 
@@ -40,14 +41,15 @@ def _blended(old: ir.Value, new: ir.Value, momentum: float) -> ir.Value:
 
 @handles("InstanceNormalization")
 def _instance_norm(node: Node) -> ir.Value:
-    x = with_size(node.tensor(0), 1, node.operand(1).shape[0])
+    """Squares of narrow floats are f32."""
+    dtype = wide(node.dtype())
+    x = cast(with_size(node.tensor(0), 1, node.operand(1).shape[0]), dtype)
     axes = list(range(2, node.rank(0)))
     mean, variance = (emit(c, x, axis=axes, keepdims=True) for c in (ops.Mean, ops.Variance))
-    dtype = node.dtype()
     deviation = emit(ops.Sqrt, emit(ops.Add, variance, full(node.attribute("epsilon", 1e-5), dtype)))
     normal = emit(ops.Divide, emit(ops.Subtract, x, mean), deviation)
-    scale, shift = (unsqueeze(node.tensor(i), *range(1, len(axes) + 1)) for i in (1, 2))
-    return emit(ops.Add, emit(ops.Multiply, normal, scale), shift)
+    scale, shift = (cast(unsqueeze(node.tensor(i), *range(1, len(axes) + 1)), dtype) for i in (1, 2))
+    return cast(emit(ops.Add, emit(ops.Multiply, normal, scale), shift), node.dtype())
 
 
 @handles("LayerNormalization")
@@ -117,7 +119,8 @@ def _lrn(node: Node) -> ir.Value:
 
 @handles("MeanVarianceNormalization")
 def _mvn(node: Node) -> ir.Value:
-    x, axes = node.tensor(0), node.axes(node.attribute("axes", [0, 2, 3]), node.rank(0))
+    dtype, axes = wide(node.dtype()), node.axes(node.attribute("axes", [0, 2, 3]), node.rank(0))
+    x = cast(node.tensor(0), dtype)
     mean, variance = (emit(c, x, axis=axes, keepdims=True) for c in (ops.Mean, ops.Variance))
-    deviation = emit(ops.Add, emit(ops.Sqrt, variance), full(1e-9, node.dtype()))
-    return emit(ops.Divide, emit(ops.Subtract, x, mean), deviation)
+    deviation = emit(ops.Add, emit(ops.Sqrt, variance), full(1e-9, dtype))
+    return cast(emit(ops.Divide, emit(ops.Subtract, x, mean), deviation), node.dtype())

@@ -12,7 +12,7 @@ from ....dialect.dtypes import numpy_dtype
 from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
 from ...convolutions import pad_axis
-from ...emit import emit, full, info_of, integer, multiply_all, neutral, reshape, unsqueeze
+from ...emit import cast, emit, full, info_of, integer, multiply_all, neutral, reshape, unsqueeze, wide
 from ..node import Node, handles
 from ..values import known_value, require_places
 from .convolution import padded_as_open, padding
@@ -27,8 +27,9 @@ def _global(node: Node) -> ir.Value:
 @handles("GlobalLpPool")
 def _global_lp(node: Node) -> ir.Value:
     order = node.attribute("p", 2)
-    powers = _power(emit(ops.Abs, node.tensor(0)), order)
-    return _power(emit(ops.Sum, powers, axis=list(range(2, node.rank(0))), keepdims=True), 1 / order)
+    powers = _power(emit(ops.Abs, cast(node.tensor(0), wide(node.dtype()))), order)
+    size = _power(emit(ops.Sum, powers, axis=list(range(2, node.rank(0))), keepdims=True), 1 / order)
+    return cast(size, node.dtype())
 
 
 def _power(x: ir.Value, exponent: float) -> ir.Value:
@@ -199,11 +200,14 @@ def _mean(x: ir.Value, windows: _Windows, is_padded: bool) -> ir.Value:
 def _lp_pool(node: Node) -> ir.Value:
     """Over open sizes the sum over a window is its mean, times how many elements it has."""
     windows, order = _Windows(node, node.rank(0)), node.attribute("p", 2)
-    powers = _power(emit(ops.Abs, node.tensor(0)), order)
+    dtype = wide(node.dtype())
+    powers = _power(emit(ops.Abs, cast(node.tensor(0), dtype)), order)
     if not windows.are_open or not _is_plane(windows) or windows.ceil:
-        return _power(emit(ops.Sum, _gathered(powers, windows, 0), axis=_kernel_axes(windows)), 1 / order)
-    mean = _pooled(powers, windows, ops.AvgPool2D, 0, count_include_pad=True)
-    return _power(emit(ops.Multiply, mean, full(math.prod(windows.kernel), node.dtype())), 1 / order)
+        total = emit(ops.Sum, _gathered(powers, windows, 0), axis=_kernel_axes(windows))
+    else:
+        mean = _pooled(powers, windows, ops.AvgPool2D, 0, count_include_pad=True)
+        total = emit(ops.Multiply, mean, full(math.prod(windows.kernel), dtype))
+    return cast(_power(total, 1 / order), node.dtype())
 
 
 @handles("MaxUnpool")

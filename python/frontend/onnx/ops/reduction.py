@@ -10,7 +10,7 @@ from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ....dialect.inference import boolean, is_float
 from ....dialect.op import EffectOp
-from ...emit import cast, emit, extreme_flag, full, info_of, integer, multiply_all, reshape, sequence
+from ...emit import cast, emit, extreme_flag, full, info_of, integer, multiply_all, reshape, sequence, wide
 from ..node import Node, handles
 
 
@@ -72,8 +72,9 @@ def _l2(node: Node) -> ir.Value:
     dtype = node.dtype()
 
     def reduce(x: ir.Value, how: dict[str, Any]) -> ir.Value:
+        x = cast(x, wide(dtype))
         total = emit(ops.Sum, emit(ops.Multiply, x, x), **how)
-        return emit(ops.Sqrt, total) if is_float(dtype) else cast(emit(ops.Sqrt, cast(total, ir.F64Type.get())), dtype)
+        return cast(emit(ops.Sqrt, total if is_float(dtype) else cast(total, ir.F64Type.get())), dtype)
 
     return _reduced(node, reduce)
 
@@ -85,7 +86,8 @@ def _sum_square(node: Node) -> ir.Value:
 
 @handles("ReduceLogSum")
 def _log_sum(node: Node) -> ir.Value:
-    return _reduced(node, lambda x, how: emit(ops.Log, emit(ops.Sum, x, **how)))
+    dtype = node.dtype()
+    return _reduced(node, lambda x, how: cast(emit(ops.Log, emit(ops.Sum, cast(x, wide(dtype)), **how)), dtype))
 
 
 @handles("ReduceLogSumExp")
@@ -93,11 +95,12 @@ def _log_sum_exp(node: Node) -> ir.Value:
     """Around the largest element, or 0 where that is infinite, so that nothing overflows."""
 
     def reduce(x: ir.Value, how: dict[str, Any]) -> ir.Value:
-        dtype = info_of(x).dtype
+        given, dtype = info_of(x).dtype, wide(info_of(x).dtype)
+        x = cast(x, dtype)
         largest = emit(ops.Max, x, axis=how["axis"], keepdims=True)
         largest = emit(ops.Where, emit(ops.IsFinite, largest), largest, full(0, dtype))
         total = emit(ops.Log, emit(ops.Sum, emit(ops.Exp, emit(ops.Subtract, x, largest)), axis=how["axis"], keepdims=True))
-        result = emit(ops.Add, total, largest)
+        result = cast(emit(ops.Add, total, largest), given)
         return result if how["keepdims"] or not how["axis"] else emit(ops.Squeeze, result, axis=how["axis"])
 
     return _reduced(node, reduce)
@@ -163,9 +166,10 @@ def _hottest(x: ir.Value, axis: int) -> ir.Value:
 @handles("LpNormalization")
 def _lp_normalization(node: Node) -> ir.Value:
     """What has norm 0 stays 0."""
-    x, axis = node.tensor(0), node.axis(-1, node.rank(0))
+    dtype, axis = wide(node.dtype()), node.axis(-1, node.rank(0))
+    x = cast(node.tensor(0), dtype)
     squares = node.attribute("p", 2) == 2
     size = emit(ops.Sum, emit(ops.Square, x) if squares else emit(ops.Abs, x), axis=[axis], keepdims=True)
     size = emit(ops.Sqrt, size) if squares else size
-    zero = full(0, node.dtype())
-    return emit(ops.Where, emit(ops.Equal, size, zero), zero, emit(ops.Divide, x, size))
+    zero = full(0, dtype)
+    return cast(emit(ops.Where, emit(ops.Equal, size, zero), zero, emit(ops.Divide, x, size)), node.dtype())
