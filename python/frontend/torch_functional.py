@@ -10,7 +10,7 @@ decompositions, which trace the whole program twice (Mixtral, 30 layers: 75 s of
     aten.mul_.Tensor(%a, 2)                         ->  %w = aten.mul.Tensor(%a, 2)
                                                         %z = aten.slice_scatter.default(%q, %w, 0, 1), for later uses of %q
     %k = aten.index_copy_.default(%b_keys, 2, %i, %x)
-    return %y                                       ->  %k = aten.index_put.default(%b_keys, [None, None, %i], %x)
+    return %y                                       ->  %k = aten.index_copy.default(%b_keys, 2, %i, %x)
                                                         return %k, %y, of which %k is the new state of the buffer
 """
 
@@ -190,7 +190,6 @@ def _written(
 
 def _computes(node: torch.fx.Node) -> bool:
     """Makes of a write an operator that computes what its first operand would be; False where torch has none for it."""
-    _as_put(node)
     target, operand = _without_write(node.target), node.args[0]
     if target is None or not isinstance(operand, torch.fx.Node) or gives_memory(target):
         return False  # the latter is a write of sizes
@@ -202,16 +201,6 @@ def _computes(node: torch.fx.Node) -> bool:
         return False
     node.target = target
     return True
-
-
-def _as_put(node: torch.fx.Node) -> None:
-    """``index_copy_`` as torch decomposes it, but for what has no dimensions."""
-    if node.target is not _aten.index_copy_.default or node.kwargs or _value(node).dim() == 0:
-        return
-    operand, axis, places, source = node.args
-    if isinstance(places, torch.fx.Node) and _value(places).dim() == 1 and isinstance(axis, int):
-        node.target = _aten.index_put_.default
-        node.args = (operand, [*[None] * (axis % _value(node).dim()), places], source)
 
 
 def _without_write(target: Any) -> Callable[..., Any] | None:

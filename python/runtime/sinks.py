@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_empty
+from ..weights.arrays import ALIGNMENT, Array, ArraySpec, aligned_empty
 from ..weights.sharded import ShardedWriter
 from ..weights.writer import StreamWriter
 from .scratch import Scratch
@@ -73,7 +73,7 @@ class MemorySink:
         return put
 
     def copy(self, name: str, array: Array) -> None:
-        if self._shares and address(array) % ALIGNMENT == 0:
+        if self._shares and array.flags.c_contiguous and array.flags.aligned:
             self.arrays[name] = array
             return
         self.arrays[name] = aligned_empty(array.dtype, array.shape)

@@ -139,6 +139,15 @@ class State(Mapping[str, Array]):
         """Notes that a call failed while it updated the state."""
         self._broken = reason
 
+    def mend(self) -> None:
+        """Says that what a failed call wrote does not count: as it lies behind what does, in a cache for example."""
+        self._broken = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a failed call left it half updated."""
+        return self._broken is not None
+
     def __repr__(self) -> str:
         return f"<relaxir.State: {', '.join(f'{n}: {s.array}' for n, s in self.specs.items())}>"
 

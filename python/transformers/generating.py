@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
@@ -117,6 +118,20 @@ class ExecutableCache(Cache):
         self.mask.fill_(True)
         for array in self._sums():
             array[:] = 0
+        if self.state is not None:
+            self.state.mend()
+
+    @contextmanager
+    def calling(self) -> Generator[None]:
+        """Around calls: where one fails, the cache is as before them, unless states have taken in tokens."""
+        used = self.used
+        try:
+            yield
+        except RelaxError:
+            if self.state is not None and self.is_croppable:
+                self.used = used
+                self.state.mend()
+            raise
 
     def crop(self, tokens_to_remove: int) -> None:
         """Forgets the last tokens; transformers counts them as a negative number.
@@ -337,7 +352,8 @@ class CompiledForCausalLM(CompiledGenerator):
         state = known.begin(self.executable(rows), rows)
         known.mask[:, :end] = True if mask is None else mask
         positions = self._positions(known, tokens, mask is not None).expand(rows, -1) if given is None else given
-        logits = self._logits(tokens, positions, places, known, state)
+        with known.calling():
+            logits = self._logits(tokens, positions, places, known, state)
         kept: dict[str, Any] = {CACHE: known if use_cache else None}
         output = CausalLMOutputWithPast(logits=logits, **kept)
         return output if return_dict else output.to_tuple()

@@ -165,15 +165,16 @@ class CompiledForSeq2Seq(CompiledGenerator):
         known.mask[:, :end] = mask
         if not known.cross:
             known.cross = list(self._encoder(hidden, entry="cross"))
-        logits = executable(
-            tokens,
-            known.mask,
-            torch.tensor(known.used),
-            source_mask.long(),
-            *known.cross,
-            entry="decode" if count == 1 else "prefill",
-            state=state,
-        )
+        with known.calling():
+            logits = executable(
+                tokens,
+                known.mask,
+                torch.tensor(known.used),
+                source_mask.long(),
+                *known.cross,
+                entry="decode" if count == 1 else "prefill",
+                state=state,
+            )
         known.used = end
         kept: dict[str, Any] = {CACHE: known if use_cache else None}
         found = Seq2SeqLMOutput(logits=logits, encoder_last_hidden_state=hidden, **kept)

@@ -106,3 +106,18 @@ def test_rows_of_a_cache_of_encoder_and_decoder(tmp_path: Path) -> None:
         encoded.last_hidden_state = encoded.last_hidden_state[rows]
         found.append(model(encoder_outputs=encoded, decoder_input_ids=tokens(3, 1), past_key_values=cache).logits)
     torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_a_token_that_is_none_leaves_the_cache_as_it_was(models: tuple[Any, Any]) -> None:
+    """Of several blocks, too: the second one fails."""
+    _, model = models
+    cache = model(tokens(1, 4), use_cache=True).past_key_values
+    wanted = model(tokens(1, 2, seed=5), past_key_values=copy.deepcopy(cache)).logits
+    many = tokens(1, 40, seed=6)
+    many[0, -1] = 97
+    for wrong in (torch.tensor([[3, 97]]), many):
+        with pytest.raises(rx.RelaxError, match="expected indices in"):
+            model(wrong, past_key_values=cache)
+        assert cache.get_seq_length() == 4
+    torch.testing.assert_close(model(tokens(1, 2, seed=5), past_key_values=cache).logits, wanted)

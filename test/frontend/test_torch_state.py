@@ -435,3 +435,20 @@ def test_state_that_a_checkpoint_has_otherwise_is_told():
         report = exe.prepare({"count": torch.full((2,), 5.0)}).report
     assert told[0].filename == __file__
     assert "state that begins as in the code: count" in report.notes
+
+
+@pytest.mark.parametrize("index", [[-1, 2], [6, 0]])
+def test_places_of_state_that_torch_refuses_are_refused(index):
+    class Rows(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("rows", torch.zeros(6, 2))
+
+        def forward(self, i, x):
+            return self.rows.index_copy_(0, i, x) * 1
+
+    executable = relaxir.compile(relaxir.from_torch(export(Rows(), torch.tensor([1, 2]), torch.ones(2, 2))))
+    with pytest.raises(IndexError):
+        Rows()(torch.tensor(index), torch.ones(2, 2))
+    with pytest.raises(relaxir.RelaxError, match=r"expected indices in \[0, 6\)"):
+        executable(torch.tensor(index), torch.ones(2, 2))

@@ -167,3 +167,15 @@ def test_state_that_shares_memory_or_is_a_copy() -> None:
         executable.new_state({"k": shared[:4], "v": shared[3:]})
     with pytest.raises(rx.RelaxError, match="state 'k': expected an array or a tensor that shows its own memory"):
         executable.new_state({"k": torch._neg_view(torch.ones(4))})
+
+
+@pytest.mark.parametrize("offset", [0, 4, 16, 64])
+def test_weights_stay_where_they_are_wherever_that_is(offset: int) -> None:
+    """``share`` promises that calls read what is written later; where memory begins is no reason to copy."""
+    raw = np.zeros(32 * 4 + 128, np.uint8)
+    begin = -raw.ctypes.data % 64 + offset
+    w = raw[begin : begin + 32 * 4].view(np.float32).reshape(_SHAPE)
+    executable = rx.compile(_module())
+    executable.bind(executable.prepare({"w": w}, share=True))
+    w[:] = 3
+    np.testing.assert_array_equal(executable(np.ones(_SHAPE, np.float32), entry="main"), np.full(_SHAPE, 4, np.float32))

@@ -195,6 +195,16 @@ def _put(op: TorchOp) -> ir.Value:
     return reshape(written, info_of(x).shape)
 
 
+@handles("aten.index_copy")
+def _index_copy(op: TorchOp) -> ir.Value:
+    """An index below zero is refused."""
+    x, index, values = (v if info_of(v).rank else reshape(v, (1,)) for v in (op.tensor(0), op.tensor(2), op.tensor(3)))
+    axis = op.axis(1, info_of(x).rank)
+    places = cast(index, integer())
+    result = emit(ops.IndexCopy, x, places, cast(values, op.dtype), axis=axis, wrap_negative_indices=False)
+    return result if info_of(op.tensor(0)).rank else reshape(result, ())
+
+
 @handles("aten.index_reduce")
 def _index_reduce(op: TorchOp) -> ir.Value:
     """As elements are scattered, with one index for all that is beside each other."""
