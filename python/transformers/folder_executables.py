@@ -18,7 +18,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from .. import __version__, frontend
 from ..checkpoint import are_alike, reading_source
 from ..compiler import compile_once
-from ..dialect.errors import RelaxError
+from ..dialect.errors import RelaxError, warn
 from ..frontend import from_torch
 from ..module import Module
 from ..runtime.executable import Executable
@@ -26,7 +26,7 @@ from ..runtime.prepare import ProgressHook
 from ..weights.formats.encoded import EncodedSource
 from ..weights.opening import decoded, open_tensors
 from .experts import EXPERTS, GROUPED_EXPERTS
-from .folder_weights import FolderWeights, file_names
+from .folder_weights import FolderWeights, apart, file_names
 from .skeleton import skeleton
 
 __all__ = ["PREFIX", "FolderExecutables", "Programs"]
@@ -67,7 +67,7 @@ class FolderExecutables:
         """
         # Which tensors are encoded, and how, says the file: code for one is of use for it alone.
         encoded = () if self._encoded is None else (str(self._encoded.identity),)
-        config = self.config.to_json_string(use_diff=False)
+        skeleton, config = self.skeleton, self.config.to_json_string(use_diff=False)
         made = compile_once(
             (config, self.model_class.__name__, *key, *encoded, _versions()),
             lambda: self._module(programs),
@@ -79,7 +79,7 @@ class FolderExecutables:
         if self.threads is not None:
             made.threads = self.threads
         expected = {name: spec.array for name, spec in made.manifest.raw_weights.items()}
-        return made.load_weights(FolderWeights(self._tensors, self.skeleton, expected, PREFIX), self.jobs, self.progress)
+        return made.load_weights(FolderWeights(self._tensors, skeleton, expected, PREFIX), self.jobs, self.progress)
 
     def _module(self, programs: Programs) -> Module:
         module = from_torch(self._exported(programs))
@@ -122,7 +122,13 @@ class FolderExecutables:
 
     @functools.cached_property
     def skeleton(self) -> PreTrainedModel:
-        """The model without memory."""
+        """The model without memory; what its configuration ties and the folder has twice, and different, is not tied."""
+        model = skeleton(self.model_class, self.config, self._experts)
+        names = apart(self._tensors, model)
+        if not names:
+            return model
+        warn(f"'{self.path}': config.json ties {' and '.join(names)}, which differ there: both are taken, and not tied")
+        self.config.tie_word_embeddings = self.config.get_text_config().tie_word_embeddings = False
         return skeleton(self.model_class, self.config, self._experts)
 
     @property

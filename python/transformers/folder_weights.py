@@ -22,7 +22,7 @@ from ..weights.arrays import Array, ArraySpec, to_numpy
 from ..weights.formats.encoded import EncodedSource
 from ..weights.source import DecodingSource, DerivedSource, Ranges, TensorSource, ranges_of, read_part, reads_parts
 
-__all__ = ["FolderWeights", "file_names"]
+__all__ = ["FolderWeights", "apart", "file_names"]
 
 
 @dataclass
@@ -110,6 +110,11 @@ class FolderWeights(DerivedSource):
         own = self._stored.identity
         config = self._model.config.to_json_string(use_diff=False)
         return None if own is None else f"{own}\nas transformers {transformers.__version__} has it for {config}"
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """That of the folder, with what it leaves to its class: whether embeddings are tied."""
+        return {**super().config, "tie_word_embeddings": self._model.config.tie_word_embeddings}
 
     def _all_names(self) -> dict[str, None]:
         used = {key for found in self._found.values() for key in found.keys}
@@ -231,6 +236,21 @@ def file_names(stored: EncodedSource, model: PreTrainedModel, prefix: str) -> di
         if found.converter is None:
             names |= {prefix + name: found.keys[0] for name in ties.get(target, (target,))}
     return names
+
+
+def apart(stored: TensorSource, model: PreTrainedModel) -> list[str]:
+    """The names in a folder of what the model has as one, and the folder as several that differ: transformers keeps these.
+
+    Args:
+        stored: the folder's tensors, or what :func:`~relaxir.weights.opening.decoded` makes of them.
+        model: of the folder's configuration.
+    """
+    found, ties = _found(stored, model), _tied(model)
+    keys = [[found[t].keys[0] for t in group if t in found and found[t].converter is None] for group in ties.values()]
+    for first, *others in (list(dict.fromkeys(k)) for k in keys if k):
+        if any(not np.array_equal(stored.get(first), stored.get(other)) for other in others):
+            return [first, *others]
+    return []
 
 
 def _found(stored: Iterable[str], model: PreTrainedModel) -> dict[str, _Found]:
