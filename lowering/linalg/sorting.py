@@ -3,6 +3,8 @@
 Runs of one element are in order. Each pass makes runs twice as long: a loop over the row takes of two neighbours whichever is
 first, of equals the left one, into memory beside, and another one copies back. A row of n elements takes n log2 n steps.
 
+Long rows of integers and floats are sorted by digits instead (:mod:`.radix_sort`).
+
 Where only a few first positions are read, an element that comes before the last of them is put in its place among them: for one
 that does not a row takes one comparison.
 """
@@ -19,8 +21,10 @@ from ..marks import SORT
 from .builder import LinalgBuilder, Size, read, value_type
 from .element_order import precedes
 from .kernel import call_kernel, choose_all, loop
+from .radix_sort import LEAST_ROW, RadixRow, has_keys
 from .registry import Source, lowering
 from .scalar import Scalar, emit, minimum, select
+from .slicing import extract_slice, insert_slice
 
 __all__: list[str] = []
 
@@ -39,15 +43,21 @@ def _lower_argsort(b: LinalgBuilder, source: Source) -> ir.Value:
     sizes, i64 = b.sizes(x), ir.IntegerType.get_signless(64)
     count = _wanted(source.op, axis)
 
+    element, size = value_type(x.value).element_type, sizes[axis]
+    by_digits = count is None and has_keys(element) and not (isinstance(size, int) and size < LEAST_ROW)
+
     def body(given: Sequence[ir.Value]) -> ir.Value:
-        rows = _Rows if count is None else functools.partial(_FirstOfRows, count)
-        return rows(b, given[0], x.dtype, axis, descending).sorted(given[1], given[2])
+        kinds = _RadixRows if by_digits else _Rows
+        rows = kinds if count is None else functools.partial(_FirstOfRows, count)
+        return rows(b, given[0], x.dtype, axis, descending).sorted(given[1:-1], given[-1])
 
     key = (str(x.dtype), str(axis), str(descending), str(count))
     mark = {"axis": ir.IntegerAttr.get(i64, axis), "descending": ir.BoolAttr.get(descending), "dtype": ir.TypeAttr.get(x.dtype)}
-    beside = b.empty([sizes[axis]], i64) if count is None else b.empty([count], value_type(x.value).element_type)
+    beside = [b.empty([size], i64) if count is None else b.empty([count], element)]
+    if by_digits:
+        beside = RadixRow(b, element, x.dtype, descending).scratch(size)
     marks = {SORT: ir.DictAttr.get(mark)}
-    return call_kernel(b, "argsort", [x.value], b.empty(sizes, i64), key, body, [beside], marks=marks)
+    return call_kernel(b, "argsort", [x.value], b.empty(sizes, i64), key, body, beside, marks=marks)
 
 
 def _wanted(op: ir.OpView, axis: int) -> int | None:
@@ -78,17 +88,17 @@ class _Rows:
         self._last = self._size - 1
         self._passes = self._pass_count()
 
-    def sorted(self, beside: ir.Value, out: ir.Value) -> ir.Value:
-        """All rows, one after the other; ``beside`` holds one."""
+    def sorted(self, beside: Sequence[ir.Value], out: ir.Value) -> ir.Value:
+        """All rows, one after the other; ``beside`` is memory for one."""
         others = [d for d in range(len(self._sizes)) if d != self._axis]
 
-        def nest(at: dict[int, Size], beside: ir.Value, out: ir.Value) -> list[ir.Value]:
+        def nest(at: dict[int, Size], *memory: ir.Value) -> list[ir.Value]:
             if len(at) == len(others):
-                return self._row(at, beside, out)
+                return self._row(at, *memory)
             axis = others[len(at)]
-            return loop(self._b, self._sizes[axis], [beside, out], lambda i, s, r: nest({**at, axis: i}, s, r))
+            return loop(self._b, self._sizes[axis], memory, lambda i, *m: nest({**at, axis: i}, *m))
 
-        return nest({}, beside, out)[1]
+        return nest({}, *beside, out)[-1]
 
     def _pass_count(self) -> Size:
         """How often a run of one element is doubled until it has all."""
@@ -102,7 +112,8 @@ class _Rows:
             count = count + Scalar(each)
         return count.value
 
-    def _row(self, at: dict[int, Size], beside: ir.Value, out: ir.Value) -> list[ir.Value]:
+    def _row(self, at: dict[int, Size], *memory: ir.Value) -> list[ir.Value]:
+        beside, out = memory
         b, length = self._b, self._sizes[self._axis]
         (out,) = loop(b, length, [out], lambda i, r: [self._put(r, at, i, self._as_i64(i))])
 
@@ -152,6 +163,31 @@ class _Rows:
         return emit("tensor.insert", tensor.type, value, tensor, *self._places(at, along))
 
 
+class _RadixRows(_Rows):
+    """The rows of a tensor along an axis that are sorted by digits, but for short ones."""
+
+    def _row(self, at: dict[int, Size], *memory: ir.Value) -> list[ir.Value]:
+        *scratch, out = memory
+        row = RadixRow(self._b, value_type(self._x).element_type, self._dtype, self._descending)
+
+        def by_digits() -> list[ir.Value]:
+            def put(out: ir.Value, where: ir.Value, position: ir.Value) -> ir.Value:
+                return self._put(out, at, where, position)
+
+            return row.sort(self._size, scratch, out, lambda i: self._get(self._x, at, i), put)
+
+        def merged() -> list[ir.Value]:
+            keys, positions, counts = scratch
+            where = [0, 0], [1, self._sizes[self._axis]]
+            beside, result = super(_RadixRows, self)._row(at, extract_slice(positions, *where, [1]), out)
+            return [keys, insert_slice(self._b, beside, positions, *where, [1]), counts, result]
+
+        if isinstance(self._sizes[self._axis], int):
+            return by_digits()
+        is_long = self._size.compare("ge", LEAST_ROW)
+        return choose_all(self._b, is_long.value, [v.type for v in memory], by_digits, merged)
+
+
 class _FirstOfRows(_Rows):
     """The rows of a tensor along an axis, while the first elements of each are found; memory beside holds these."""
 
@@ -159,7 +195,8 @@ class _FirstOfRows(_Rows):
         super().__init__(b, x, dtype, axis, descending)
         self._count = count
 
-    def _row(self, at: dict[int, Size], beside: ir.Value, out: ir.Value) -> list[ir.Value]:
+    def _row(self, at: dict[int, Size], *memory: ir.Value) -> list[ir.Value]:
+        beside, out = memory
         b, count = self._b, self._count
         beside, out = loop(
             b, minimum(Scalar(b.number(count)), self._size).value, [beside, out], functools.partial(self._add, at)

@@ -60,6 +60,7 @@ def cases() -> dict[str, tuple[_Function, list[torch.Tensor]]]:
         "topk": (lambda x: torch.topk(x, 8), [rows]),
         "topk-vocabulary": (lambda x: torch.topk(x, 50), [numbers(16, 32000)]),
         "sort": (torch.sort, [rows]),
+        "median": (lambda x: torch.median(x, 1), [rows]),
         "argsort-stable": (lambda x: torch.argsort(x, stable=True), [rows]),
         "masked_scatter": (torch.masked_scatter, [rows, mask, numbers(1024, 1024)]),
         "scatter-src": (lambda x, i, s: x.scatter(1, i, s), [rows, index, numbers(1024, 1024)]),

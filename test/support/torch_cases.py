@@ -107,6 +107,7 @@ def unary(x, p, i):
         "floor": (3 * x).floor(),
         "round": (3 * x).round(),
         "trunc": (3 * x).trunc(),
+        "round to places": (9 * x).round(decimals=1) + (900 * x).round(decimals=-2),
         "round_int": i.round(),
         "relu_int": F.relu(i),
         "abs_int": i.abs(),

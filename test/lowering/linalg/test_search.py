@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.dialect.dtypes import numpy_dtype
 from support.naive import Case, check
 
 NUMPY = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "i64": np.int64, "i1": np.bool_}
@@ -53,6 +54,26 @@ def test_argsort_of_rows_of_any_length() -> None:
     check(
         Case("argsort", ["0, 3:f32"], "0, 3:i64", "axis = 0 : i64"), Case("argsort", ["3, 0:f32"], "3, 0:i64", "axis = 1 : i64")
     )
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16", "i8", "ui8", "i16", "i32", "ui32", "i64", "ui64"])
+@pytest.mark.parametrize("descending", [False, True])
+def test_argsort_by_digits(dtype: str, descending: bool) -> None:
+    """Long rows: equals stay in order, as -0 and 0 are, and NaN of either sign; digits may all be the same."""
+    rng, element = np.random.default_rng(5), numpy_dtype(dtype)
+    if element.kind in "iu":
+        ends = np.iinfo(element)
+        wide = rng.integers(ends.min, ends.max, 200, element, endpoint=True)
+        rows = np.stack([wide, wide % 7, np.full(200, ends.max, element), np.where(wide % 2 == 0, wide, wide[:1])])
+    else:
+        special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45], np.float64)
+        few = rng.choice([*special, 1, -1, 2.5], 200)
+        rows = np.stack([rng.standard_normal(200) * 100, few, np.zeros(200), np.where(rng.random(200) < 0.5, -0.0, 0.0)])
+    order = f"descending = {str(descending).lower()}"
+    for n in (31, 32, 200):
+        x = rows[:, :n].astype(element)
+        check(Case("argsort", [f"4, n:{dtype}"], "4, n:i64", f"axis = 1 : i64, {order}", {0: x}), n=n)
+        check(Case("argsort", [f"{n}, 2, 2:{dtype}"], f"{n}, 2, 2:i64", f"axis = 0 : i64, {order}", {0: x.T.reshape(n, 2, 2)}))
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "i8", "i64", "i1"])
