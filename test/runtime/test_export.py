@@ -130,6 +130,22 @@ def test_safetensors(folder: Path, weights: str | None) -> None:
     np.testing.assert_allclose(decoded.numpy(), got[3].T, rtol=rounding)
 
 
+@pytest.mark.parametrize("k", [2, 4])
+def test_short_rows_of_eight_bits(tmp_path: Path, k: int) -> None:
+    """Their shapes are those of four bits, too."""
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.matmul(b.input("x", ("n", k)), b.permute_dims(b.weight("l.weight", (24, k)))))
+    module, out, eye = b.build(), tmp_path / "out", np.eye(k, dtype=np.float32)
+    weight = np.random.default_rng(0).standard_normal((24, k)).astype(np.float32)
+    write_safetensors(tmp_path / "in.safetensors", {"l.weight": weight})
+    out.mkdir()
+    rx.compile(module, weights="int8").prepare(tmp_path / "in.safetensors", out / "model.safetensors", format="safetensors")
+    plain = rx.compile(module)
+    got = plain.bind(plain.prepare(out))(eye).T
+    np.testing.assert_allclose(got, weight, atol=np.abs(weight).max() / 254 * 1.01)
+
+
 def test_pieces_and_interruptions_change_no_byte(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     executable = compiled("q4_0")
     whole, path = folder.parent / "whole.gguf", folder.parent / "m.gguf"

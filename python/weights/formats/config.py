@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ...dialect.errors import RelaxError
@@ -10,7 +10,7 @@ from ..arrays import ArraySpec
 from ..model_folder import quantization_of
 from ..source import TensorSource
 
-__all__ = ["StoredLayer", "layers", "quantization", "whole_number"]
+__all__ = ["StoredLayer", "check_companions", "layers", "quantization", "whole_number"]
 
 
 def quantization(source: TensorSource) -> Mapping[str, Any]:
@@ -71,3 +71,22 @@ def layers(source: TensorSource, end: str) -> Iterator[StoredLayer]:
     for name in source:
         if name.endswith(end):
             yield StoredLayer(source, name.removesuffix(end))
+
+
+def check_companions(source: TensorSource, mark: str, known: Collection[str], weights: Collection[str]) -> None:
+    """Refuses tensors beside quantized weights that may change their numbers and that nothing here reads.
+
+    Args:
+        source: the tensors as the file has them.
+        mark: what is between the name of a layer and that of a companion, ``.weight_`` of ``fc.weight_scale``.
+        known: the companions that are read, and those that change no weight.
+        weights: the layers that are quantized.
+
+    Raises:
+        RelaxError: a quantized layer has another one.
+    """
+    for name in source:
+        layer, found, companion = name.rpartition(mark)
+        if found and layer in weights and companion not in known:
+            wanted = f"expected beside a quantized weight one out of {', '.join(f'{mark}{k}' for k in known)}"
+            raise RelaxError(f"'{source.path}': tensor {name!r}: {wanted}, got one that may change its numbers")

@@ -3,12 +3,12 @@
 ``weight`` f8E4M3FN ``[N, K]``; ``weight_scale_inv`` ``[ceil(N / 128), ceil(K / 128)]``, or ``weight_scale``: a scalar,
 ``[1]``, ``[N, 1]``. Bytes as scales are exponents (E8M0). Experts that are one tensor, ``NAME`` ``[E, A, B]`` in the order of
 the model's own, have ``NAME_scale_inv`` or ``NAME_scale``: ``[E, ceil(A / 128), ceil(B / 128)]``, ``[E, A, 1]``,
-``[E, 1, B]``, ``[E, 1, 1]``, ``[E]``, a scalar.
+``[E, 1, B]``, ``[E, 1, 1]``, ``[E]``, a scalar. compressed-tensors has blocks of any size, those of one output, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from ...dialect.errors import RelaxError
 from ..source import TensorSource
-from .config import StoredLayer, layers, quantization
+from .config import StoredLayer, check_companions, layers, quantization
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .grouped import FLOATS, blocks, too_short
 from .weight_math import MathValue
@@ -25,14 +25,30 @@ __all__ = ["decoded", "exponents", "float8_weights"]
 
 _SCALES = (*FLOATS, "float8_e8m0fnu", "uint8")
 
+#: What may be beside a weight; a bound of what inputs are quantized to changes no weight.
+_COMPANIONS = ("scale_inv", "scale", "scale_ub")
+
+_Block = tuple[int, int]
+
 
 def decoded(source: TensorSource) -> EncodedSource:
     """The layers of an FP8 checkpoint. Raises RelaxError, with file and tensor, where one is not as the format has it."""
-    return EncodedSource(source, float8_weights(source, _block(source)), "fp8")
+    block = _block(source)
+    weights = float8_weights(source, lambda _: (block,))
+    check_companions(source, ".weight_", _COMPANIONS, {name.removesuffix(".weight") for name in weights})
+    return EncodedSource(source, weights, "fp8")
 
 
-def float8_weights(source: TensorSource, block: tuple[int, int]) -> dict[str, EncodedWeight]:
-    """The weights of eight-bit floats that have scales, by name."""
+def float8_weights(source: TensorSource, blocks_of: Callable[[str], tuple[_Block, ...]]) -> dict[str, EncodedWeight]:
+    """The weights of eight-bit floats that have scales, by name.
+
+    Args:
+        source: the tensors as the file has them.
+        blocks_of: by the name of a layer, the sizes of blocks that it may have.
+
+    Raises:
+        RelaxError: a scale is missing, is there twice, has another dtype or shape, or fits blocks of several sizes.
+    """
     ends = ("_scale_inv", "_scale")
     pairs = [(layer, end) for end in ends for layer in layers(source, end) if layer.has("")]
     found: dict[str, EncodedWeight] = {}
@@ -40,14 +56,17 @@ def float8_weights(source: TensorSource, block: tuple[int, int]) -> dict[str, En
         spec = source.spec(layer.prefix)
         if not spec.dtype.name.startswith("float8_e"):
             continue
+        if layer.prefix in found:
+            raise layer.error(end, f"expected one scale of a weight, got {layer.name('_scale_inv')!r}, too")
         if len(spec.shape) == 3:
-            found[layer.prefix] = _experts(layer, end, block)
+            found[layer.prefix] = _experts(layer, end, blocks_of(layer.prefix)[0])
         elif layer.prefix.endswith(".weight"):
-            found[layer.prefix] = _weight(StoredLayer(source, layer.prefix.removesuffix(".weight")), f".weight{end}", block)
+            matrix = StoredLayer(source, layer.prefix.removesuffix(".weight"))
+            found[layer.prefix] = _weight(matrix, f".weight{end}", blocks_of(matrix.prefix))
     return found
 
 
-def _block(source: TensorSource) -> tuple[int, int]:
+def _block(source: TensorSource) -> _Block:
     sizes: Any = quantization(source).get("weight_block_size") or [128, 128]
     if not isinstance(sizes, list) or len(sizes) != 2 or not all(type(s) is int and s > 0 for s in sizes):
         text = f"expected two sizes, got {sizes!r}"
@@ -55,25 +74,29 @@ def _block(source: TensorSource) -> tuple[int, int]:
     return sizes[0], sizes[1]
 
 
-def _weight(layer: StoredLayer, end: str, block: tuple[int, int]) -> EncodedWeight:
+def _weight(layer: StoredLayer, end: str, sizes: tuple[_Block, ...]) -> EncodedWeight:
     n, k = layer.spec(".weight", ("float8_e4m3fn", "float8_e5m2"), 2).shape
     scale = layer.spec(end, _SCALES)
-    blocks = (-(-n // block[0]), -(-k // block[1]))
-    layer.expect_shape(end, scale, blocks, (), (1,), *([(n, 1), (1, 1)] if end == ".weight_scale" else []))
+    counts = {size: (-(-n // size[0]), -(-k // size[1])) for size in sizes}
+    others = ((), (1,), *([(n, 1), (1, 1)] if end == ".weight_scale" else []))
+    layer.expect_shape(end, scale, *dict.fromkeys((*counts.values(), *others)))
+    fitting = [size for size in sizes if counts[size] == scale.shape and scale.shape not in ((1, 1), (n, 1))]
+    if len(fitting) > 1:
+        raise layer.error(
+            end, f"expected blocks of one size, got {list(scale.shape)}, which fits {' and '.join(map(str, fitting))}"
+        )
+    block = fitting[0] if fitting else None
     stored = {"w": layer.name(".weight"), "s": layer.name(end)}
-    of_blocks = scale.shape == blocks and blocks != (1, 1) and scale.shape != (n, 1)
-    rows = {"w": RowPlace(0)} | (
-        {"s": RowPlace(0, block[0])} if of_blocks else {"s": RowPlace(0)} if scale.shape == (n, 1) else {}
-    )
-    math = partial(_math, block=block if of_blocks else None)
-    beside = layer.names(".input_scale", ".activation_scale")
-    reason = too_short(k, block[1]) if of_blocks else ""
-    shares = f"{block[0]} x {block[1]}" if of_blocks else "output" if scale.shape == (n, 1) else "matrix"
+    is_rows = scale.shape == (n, 1)
+    rows = {"w": RowPlace(0)} | ({"s": RowPlace(0, block[0])} if block else {"s": RowPlace(0)} if is_rows else {})
+    beside = layer.names(".input_scale", ".activation_scale", ".weight_zero_point")
+    reason = too_short(k, block[1]) if block else ""
+    shares = f"{block[0]} x {block[1]}" if block else "output" if is_rows else "matrix"
     narrow = None if reason else f"floats of 8 bits, a scale per {shares}"
-    return EncodedWeight((n, k), stored, math, rows, beside=beside, narrow=narrow, reason=reason)
+    return EncodedWeight((n, k), stored, partial(_math, block=block), rows, beside=beside, narrow=narrow, reason=reason)
 
 
-def _experts(layer: StoredLayer, end: str, block: tuple[int, int]) -> EncodedWeight:
+def _experts(layer: StoredLayer, end: str, block: _Block) -> EncodedWeight:
     """Matrices in one tensor."""
     count, *sizes = shape = layer.spec("", ("float8_e4m3fn", "float8_e5m2"), 3).shape
     scale, (n, k) = layer.spec(end, _SCALES), sizes
@@ -91,7 +114,7 @@ def _experts(layer: StoredLayer, end: str, block: tuple[int, int]) -> EncodedWei
     return EncodedWeight(shape, stored, math, rows, beside=beside, narrow=narrow, reason=reason)
 
 
-def _experts_math(t: Mapping[str, MathValue], block: tuple[int, int] | None) -> MathValue:
+def _experts_math(t: Mapping[str, MathValue], block: _Block | None) -> MathValue:
     weight, scale = t["w"], t["s"]
     count, n, k = weight.shape
     scale = exponents(scale) if scale.dtype == np.uint8 else scale
@@ -109,7 +132,7 @@ def exponents(x: MathValue) -> MathValue:
     return x.bitcast("f8E8M0FNU")
 
 
-def _math(t: Mapping[str, MathValue], block: tuple[int, int] | None) -> MathValue:
+def _math(t: Mapping[str, MathValue], block: _Block | None) -> MathValue:
     (n, k), scale = t["w"].shape, t["s"]
     scale = exponents(scale) if scale.dtype == np.uint8 else scale
     if block is not None:

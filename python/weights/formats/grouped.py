@@ -48,7 +48,8 @@ def grouped(q: MathValue, scale: MathValue, zero: MathValue, axis: int, group: i
         return blocks(parameter, axis, size, group) if index is None else parameter.take(index, axis)
 
     # Bytes: four-bit integers have a byte each anyway, and no file has them so.
-    return q.dequantize(spread(scale).astype("f32"), spread(zero if zero.dtype.itemsize > 1 else zero.astype("ui8")))
+    is_kept = zero.dtype.itemsize > 1 or q.dtype == np.int8
+    return q.dequantize(spread(scale).astype("f32"), spread(zero if is_kept else zero.astype("ui8")))
 
 
 def blocks(parameter: MathValue, axis: int, size: int, group: int) -> MathValue:
