@@ -16,6 +16,7 @@ from torchao.prototype.safetensors.safetensors_support import flatten_tensor_sta
 from torchao.quantization import (
     Float8WeightOnlyConfig,
     Int8DynamicActivationIntxWeightConfig,
+    Int8Tensor,
     Int8WeightOnlyConfig,
     IntxWeightOnlyConfig,
     PerGroup,
@@ -79,6 +80,29 @@ def test_products_read_them_as_they_are(tmp_path: Path, how: str) -> None:
     weight, x = tensors["fc.weight"].dequantize().numpy(), np.random.default_rng(1).standard_normal((5, 96), np.float32)
     # Sums of 96 products in another order, in f32.
     assert (np.abs(exe(x) - x @ weight.T) <= 96 * np.finfo(np.float32).eps * (np.abs(x) @ np.abs(weight).T)).all()
+
+
+@pytest.mark.parametrize("shape", [(96,), (1, 96), (1,), ()])
+def test_factors_of_inputs_are_those_of_columns(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    """torchao multiplies a layer's inputs by ``act_pre_scale``, as AWQ and SmoothQuant want it."""
+    plain = state(CONFIGS["int8"], torch.float32)["fc.weight"]
+    factors = torch.rand(shape, generator=torch.Generator().manual_seed(1)) + 0.5
+    weight = Int8Tensor(plain.qdata, plain.scale, plain.block_size, plain.dtype, act_pre_scale=factors)
+    weight.act_quant_scale, x = torch.ones(1, 1), torch.eye(96)
+    path = folder(tmp_path, {"fc.weight": weight})
+    want = (plain.dequantize() * factors).numpy()
+    np.testing.assert_allclose(torch.nn.functional.linear(x, weight).numpy().T, want, rtol=1e-6)
+    source = decoded(open_tensors(path))
+    assert set(source) == {"fc.weight"}
+    np.testing.assert_array_equal(source.get("fc.weight"), want)
+    np.testing.assert_array_equal(read_part(source, "fc.weight", {0: [(3, 7)]}), want[3:7])
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.matmul(b.input("x", ("n", 96)), b.permute_dims(b.weight("fc.weight", (64, 96)))))
+    exe = rx.compile(b.build(), checkpoint=path)
+    exe.bind(exe.prepare(path))
+    np.testing.assert_allclose(exe(np.eye(96, dtype=np.float32)).T, want, rtol=1e-6)
+    assert "a factor for each input (act_pre_scale)" in str(exe.report)
 
 
 def in_blocks(kind: str, dtype: torch.dtype, n: int = 160) -> Any:
@@ -204,6 +228,27 @@ def test_other_classes_are_refused(tmp_path: Path) -> None:
             {"scale": torch.ones(4, 1), "zero_point": torch.ones(3, 1, dtype=torch.int8)},
             {},
             r"tensor 'fc._weight_zero_point': expected shape \[4, 1\], got \[3, 1\]",
+        ),
+        (
+            {"scale": torch.ones(4, 1), "act_pre_scale": torch.ones(4)},
+            {},
+            r"tensor 'fc._weight_act_pre_scale': expected shape \[2\] or \[1, 2\] or \[\] or \[1\], got \[4\]",
+        ),
+        (
+            {"scale": torch.ones(4, 1), "outlier_rows": torch.ones(4)},
+            {},
+            r"tensor 'fc._weight_outlier_rows': expected beside a quantized weight one out of _qdata, _scale, _zero_point, "
+            r"_act_pre_scale, _act_quant_scale, _act_quant_zero_point, got one that may change its numbers",
+        ),
+        (
+            {"scale": torch.ones(4, 1), "act_pre_scale": torch.ones(2)},
+            {"fc.weight": '{"_type": "IntxUnpackedToInt8Tensor"}'},
+            r"tensor 'fc._weight_act_pre_scale': expected beside a quantized weight one out of _qdata, _scale, _zero_point, ",
+        ),
+        (
+            {"qdata": torch.zeros(4, 2).to(E4M3), "scale": torch.ones(4, 1), "zero_point": torch.zeros(4, 1)},
+            {},
+            r"tensor 'fc._weight_zero_point': expected none beside f8E4M3FN\[4, 2\], got one",
         ),
     ],
 )

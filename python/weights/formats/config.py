@@ -78,7 +78,8 @@ def check_companions(source: TensorSource, mark: str, known: Collection[str], we
 
     Args:
         source: the tensors as the file has them.
-        mark: what is between the name of a layer and that of a companion, ``.weight_`` of ``fc.weight_scale``.
+        mark: what is between the name of a layer and that of a companion, ``.weight_`` of ``fc.weight_scale``; of several
+            in a name, the last one that a layer is before.
         known: the companions that are read, and those that change no weight.
         weights: the layers that are quantized.
 
@@ -86,7 +87,9 @@ def check_companions(source: TensorSource, mark: str, known: Collection[str], we
         RelaxError: a quantized layer has another one.
     """
     for name in source:
-        layer, found, companion = name.rpartition(mark)
-        if found and layer in weights and companion not in known:
+        at = name.rfind(mark)
+        while at >= 0 and name[:at] not in weights:
+            at = name.rfind(mark, 0, at)
+        if at >= 0 and name[at + len(mark) :] not in known:
             wanted = f"expected beside a quantized weight one out of {', '.join(f'{mark}{k}' for k in known)}"
             raise RelaxError(f"'{source.path}': tensor {name!r}: {wanted}, got one that may change its numbers")

@@ -1,8 +1,9 @@
 """torchao's tensors in safetensors: integers or narrow floats with scales, as transformers saves quantized models.
 
 A weight ``a.weight`` is ``a._weight_qdata`` ``[n, k]``, ``a._weight_scale`` and, of integers, ``a._weight_zero_point``, with an
-element for each block; the file's metadata has its class, and the dtype to which it is rounded, as JSON. Of some classes there
-are other tensors, see :mod:`.torchao_floats`.
+element for each block; the file's metadata has its class, and the dtype to which it is rounded, as JSON. What inputs are
+multiplied by (``a._weight_act_pre_scale`` ``[k]``, of AWQ and SmoothQuant) the columns of the weight are multiplied by here.
+Of some classes there are other tensors, see :mod:`.torchao_floats`.
 Source: ``torchao.prototype.safetensors``, ``dequantize_affine``.
 """
 
@@ -10,13 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...dialect.errors import RelaxError
 from ..source import TensorSource
-from .config import StoredLayer, layers
+from .config import StoredLayer, check_companions, layers
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .grouped import FLOATS
 from .torchao_floats import CLASSES, block_weight
@@ -27,7 +29,17 @@ __all__ = ["decoded"]
 # What does where a class cannot be read.
 _INSTEAD = "load the model by transformers, export it by torch.export, and import the program"
 
-_CLASSES = ("Int8Tensor", "IntxUnpackedToInt8Tensor", "Float8Tensor", *CLASSES)
+#: The classes, and the tensors of each that are read, or say what activations are quantized to, which is not done here.
+_CLASSES: dict[str, tuple[str, ...]] = {
+    "Int8Tensor": ("qdata", "scale", "zero_point", "act_pre_scale", "act_quant_scale", "act_quant_zero_point"),
+    "IntxUnpackedToInt8Tensor": ("qdata", "scale", "zero_point"),
+    "Float8Tensor": ("qdata", "scale"),
+    "MXTensor": ("qdata", "scale"),
+    "NVFP4Tensor": ("qdata", "scale", "per_tensor_scale", "act_per_tensor_scale"),
+}
+#: Why a weight is decoded whose columns have factors of their own.
+_PRE_SCALED = "a factor for each input (act_pre_scale)"
+
 _DTYPES = {"float32": None, "bfloat16": "bf16", "float16": "f16"}
 
 
@@ -36,7 +48,12 @@ def decoded(source: TensorSource) -> EncodedSource:
     for name, text in source.metadata.items():
         if '"_type"' in text:  # also of what has other tensors than those below
             _class(source, name)
-    return EncodedSource(source, {_name(layer): _weight(layer, _name(layer)) for layer in layers(source, "_qdata")}, "torchao")
+    found = list(layers(source, "_qdata"))
+    kinds = {layer.prefix: _class(source, _name(layer))[0] for layer in found}
+    for kind in dict.fromkeys(kinds.values()):
+        known = _CLASSES.get(kind, _CLASSES["Int8Tensor"])  # where the metadata do not say it
+        check_companions(source, "_", known, {prefix for prefix, k in kinds.items() if k == kind})
+    return EncodedSource(source, {_name(layer): _weight(layer, _name(layer)) for layer in found}, "torchao")
 
 
 def _name(layer: StoredLayer) -> str:
@@ -79,17 +96,27 @@ def _weight(layer: StoredLayer, name: str) -> EncodedWeight:
         raise layer.error("_scale", f"expected a number of blocks that divides each of {[n, k]}, got {list(scale.shape)}")
     stored, rows = {"q": layer.name("_qdata"), "s": layer.name("_scale")}, {"q": RowPlace(0)}
     if layer.has("_zero_point"):
+        if q.dtype != np.int8:
+            raise layer.error("_zero_point", f"expected none beside {q}, got one")
         layer.expect_shape("_zero_point", layer.spec("_zero_point", ("int8",)), scale.shape)
         stored["z"] = layer.name("_zero_point")
     if counts[0] > 1:
         rows |= {role: RowPlace(0, n // counts[0]) for role in stored if role != "q"}
     what = "bits" if q.dtype == np.int8 else "bits, floats"
     kept = f"8 {what}, a scale{' and zero point' if 'z' in stored else ''} per {n // counts[0]} x {k // counts[1]}"
-    return EncodedWeight((n, k), stored, _math, rows, n // counts[0], kept, dtype=rounded)
+    unit, beside = n // counts[0], layer.names("_act_quant_scale", "_act_quant_zero_point")
+    if layer.has("_act_pre_scale"):
+        layer.expect_shape("_act_pre_scale", layer.spec("_act_pre_scale", FLOATS), (k,), (1, k), (), (1,))
+        stored["p"] = layer.name("_act_pre_scale")
+        return EncodedWeight((n, k), stored, _math, rows, unit, None, _PRE_SCALED, beside, rounded)
+    return EncodedWeight((n, k), stored, _math, rows, unit, kept, beside=beside, dtype=rounded)
 
 
 def _math(t: Mapping[str, MathValue]) -> MathValue:
     q, scale = t["q"], t["s"].astype("f32")
-    if not is_integer(q.dtype):
-        return q.scaled(scale)
-    return q.dequantize(scale, t.get("z", constant(np.array(0, np.int8))))
+    is_bytes, zero = is_integer(q.dtype), t.get("z", constant(np.array(0, np.int8)))
+    wide = q.dequantize(scale, zero) if is_bytes else q.scaled(scale)
+    if "p" not in t:
+        return wide
+    factor = t["p"].astype("f32")
+    return wide * (factor.reshape(1, q.shape[1]) if prod(factor.shape) == q.shape[1] else factor.reshape())
