@@ -14,6 +14,7 @@ from compressed_tensors.compressors import BaseCompressor
 from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
 from safetensors.torch import save_file
 
+import relaxir as rx
 from relaxir.weights import ArraySpec
 from relaxir.weights.formats.encoded import EncodedSource
 from relaxir.weights.opening import decoded, open_tensors
@@ -38,6 +39,37 @@ def test_nf4(tmp_path: Path, nested: bool, dtype: torch.dtype) -> None:
     got = source.serving({"w.weight": ArraySpec(np.dtype(np.float32), (48, 128))}).get("w.weight")
     want = bnb.dequantize_4bit(stored, state).float().numpy()
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("kind", ["nf4", "fp4"])
+@pytest.mark.parametrize("n", [1, 3, 64, 131])
+def test_four_bits_of_one_input(tmp_path: Path, n: int, kind: str) -> None:
+    """Of an odd number of rows the last byte has a nibble that is no row."""
+    weight = torch.randn(n, 1, generator=torch.Generator().manual_seed(1))
+    stored, state = bnb.quantize_4bit(weight, quant_type=kind)
+    tensors = {"w.weight": stored} | {f"w.weight.{e}": t for e, t in state.as_dict(packed=True).items()}
+    source = opened(tmp_path, {"quant_method": "bitsandbytes", "load_in_4bit": True}, tensors)
+    want = bnb.dequantize_4bit(stored, state).float().numpy()
+    np.testing.assert_array_equal(source.get("w.weight"), want)
+    np.testing.assert_array_equal(source.read_part("w.weight", {0: [(n // 2, n)]}), want[n // 2 :])
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.matmul(b.input("x", ("m", 1)), b.permute_dims(b.weight("w.weight", (n, 1)))))
+    exe = rx.compile(b.build(), checkpoint=tmp_path)
+    exe.bind(exe.prepare(tmp_path))
+    np.testing.assert_array_equal(exe(np.ones((1, 1), np.float32)).T, want)
+
+
+def test_eight_bits_of_rows(tmp_path: Path) -> None:
+    weight = torch.randn(24, 64, generator=torch.Generator().manual_seed(1)).half()
+    stored, greatest, _ = bnb.int8_vectorwise_quant(weight)
+    tensors = {"w.weight": stored, "w.SCB": greatest, "w.weight_format": torch.tensor(0, dtype=torch.uint8)}
+    source = opened(tmp_path, {"quant_method": "bitsandbytes", "load_in_8bit": True}, tensors)
+    assert set(source) == {"w.weight"}
+    want = bnb.int8_vectorwise_dequant(stored, greatest).numpy()
+    # Its library divides by 127 after it has multiplied.
+    np.testing.assert_allclose(source.get("w.weight"), want, rtol=2 * np.finfo(np.float32).eps)
+    assert source.weights["w.weight"].narrow == "8 bits, a scale per output"
 
 
 @pytest.mark.parametrize("bits", [4, 8])

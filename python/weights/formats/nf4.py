@@ -2,7 +2,8 @@
 
 ``weight`` u8 ``[ceil(N K / 2), 1]``, the high nibble first; ``weight.quant_map`` f32 ``[16]``; ``weight.absmax`` f32 per
 block, or u8 through ``weight.nested_quant_map`` and ``weight.nested_absmax`` plus an offset; the rest is JSON in
-``weight.quant_state.bitsandbytes__nf4``. The product is rounded to the dtype that this names.
+``weight.quant_state.bitsandbytes__nf4``. The product is rounded to the dtype that this names. Of eight bits see
+:mod:`.llm_int8`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ..source import TensorSource
 from .config import StoredLayer, layers
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .grouped import SHORTEST
+from .llm_int8 import int8_weights
 from .weight_math import MathValue, constant
 
 __all__ = ["decoded"]
@@ -38,14 +40,14 @@ class _State(NamedTuple):
 
 
 def decoded(source: TensorSource) -> EncodedSource:
-    """The layers of a checkpoint of bitsandbytes in four bits.
+    """The layers of a checkpoint of bitsandbytes in four or eight bits.
 
     Raises:
         RelaxError: with file and tensor, where one is not as the format has it.
     """
     pairs = [(layer, kind) for kind in ("nf4", "fp4") for layer in layers(source, f".weight.quant_state.bitsandbytes__{kind}")]
     weights = {layer.name(".weight"): _weight(layer, f".weight.quant_state.bitsandbytes__{kind}") for layer, kind in pairs}
-    return EncodedSource(source, weights, "bitsandbytes")
+    return EncodedSource(source, weights | int8_weights(source), "bitsandbytes")
 
 
 def _state(layer: StoredLayer, end: str) -> _State:
@@ -82,7 +84,7 @@ def _weight(layer: StoredLayer, end: str) -> EncodedWeight:
         elements["weight.nested_absmax"] = state.block * state.nested_block
     k = state.shape[1]
     rows = {name: RowPlace(0, Fraction(each, k)) for name, each in elements.items()}
-    is_column = layer.source.spec(layer.name(".weight")).shape[1] == 1
+    is_column = layer.source.spec(layer.name(".weight")).shape[1] == 1 and k > 1  # rows of one input share bytes
     stored = {name: layer.name(f".{name}") for name in names}
     block = gcd(state.block, k)  # rows need not begin where blocks do
     reason = "" if block >= SHORTEST or block == k else f"blocks of {state.block} across rows of {k}"
@@ -94,7 +96,7 @@ def _weight(layer: StoredLayer, end: str) -> EncodedWeight:
 def _math(t: Mapping[str, MathValue], state: _State) -> MathValue:
     count, k = max(t["weight"].shape), state.shape[1]
     nibbles = t["weight"].reshape(count, 1).unpack_nibbles(1, 2).take(constant(np.array([1, 0], np.int32)), 1)
-    size = 2 * count // k * k
+    size = min(2 * count // k, state.shape[0]) * k  # the last nibble may be no element, and looks like a row of one input
     codes = nibbles.reshape(2 * count).part(0, 0, size).reshape(size // k, k)
     block = gcd(state.block, k)  # rows begin where blocks do
     scales = _scales(t, state).repeat(state.block // block, 0).part(0, 0, size // block).reshape(size // k, k // block)
