@@ -26,6 +26,7 @@ from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import RawSpec, WeightSpec
 from ..weights.arrays import Array, ArraySpec
 from ..weights.casts import converted, has_nonfinite, is_exact, is_same_kind
+from ..weights.companions import parameters_beside
 from ..weights.folder_files import MERGING
 from ..weights.model_buffers import computed_buffer
 from ..weights.source import ranges_of
@@ -106,6 +107,7 @@ class RawWeights:
         self._check_specs()
         self._check_fixed(manifest, own)
         self.trained_state = self._trained_state(manifest, own)
+        self._refuse_parameters(served)
 
     @property
     def files(self) -> list[str]:
@@ -351,6 +353,14 @@ class RawWeights:
         with np.errstate(all="ignore"):
             same = fixed_digest(value if value.dtype == dtype else value.astype(dtype)) == digest
         return [] if same else [f"expected the {wanted} that the code was compiled with, got other values"]
+
+    def _refuse_parameters(self, served: WeightSource) -> None:
+        """Raises RelaxError where nothing reads what quantized weights are computed with: eight-bit floats have scales, too."""
+        floats = [str(self._found[n]) for n, (stored, _) in self._changed.items() if stored.name.startswith("float8_")]
+        used = [*(n for n in self._found.values() if n), *(n for weight in self._joined.values() for n in weight.names)]
+        unread = dict.fromkeys([*served.parameters(self.extra, used), *parameters_beside(self.extra, floats)])
+        text = "expected none beside a quantized weight that nothing reads, got one that may change what the layer computes"
+        self._refuse([f"tensor '{name}': {text}" for name in unread])
 
     def _problems(self, found: dict[str, str]) -> list[str]:
         if self._source.is_lazy:

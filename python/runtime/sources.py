@@ -111,6 +111,11 @@ class StoredSource:
         if hasattr(type(self._tensors), "check_digests"):
             cast("DecodingSource", self._tensors).check_digests(digests)
 
+    def parameters(self, names: Iterable[str], used: Iterable[str]) -> list[str]:
+        """Those of these names, which nothing reads, that change what encoded weights of those that are used are."""
+        tensors = self._tensors
+        return cast("DecodingSource", tensors).parameters(names, used) if hasattr(type(tensors), "parameters") else []
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)
 
@@ -242,6 +247,11 @@ class MappingSource:
     def check_digests(self, digests: Mapping[str, str]) -> None:
         """Nothing is encoded."""
         del digests
+
+    def parameters(self, names: Iterable[str], used: Iterable[str]) -> list[str]:
+        """None: nothing is encoded."""
+        del names, used
+        return []
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -100,6 +100,10 @@ class DecodingSource(TensorSource, Protocol):
         """The source for weights that will be asked for so: in these dtypes, or as the file's own tensors."""
         ...
 
+    def parameters(self, names: Iterable[str], used: Iterable[str]) -> list[str]:
+        """Those of these names, which nothing reads, that change what encoded weights of those that are used are."""
+        ...
+
     def check_digests(self, digests: Mapping[str, str]) -> None:
         """Raises RelaxError where a weight is not encoded as a digest says that it was when a module was compiled."""
         ...

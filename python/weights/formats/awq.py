@@ -1,7 +1,7 @@
 """AWQ, version ``gemm``: four bits along the outputs, in an order of their own.
 
 ``qweight`` i32 ``[K, N / 8]``, ``qzeros`` i32 ``[K / g, N / 8]``, ``scales`` ``[K / g, N]``; the fields of a word, lowest
-first, are the columns 0, 2, 4, 6, 1, 3, 5, 7 of its eight; ``w = (q - z) * s``.
+first, are the columns 0, 2, 4, 6, 1, 3, 5, 7 of its eight; ``w = (q - z) * s``. ``act.scales`` divide what an activation gives.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from functools import partial
 
 from ...dialect.errors import RelaxError
 from ..source import TensorSource
-from .config import StoredLayer, layers, quantization, whole_number
+from .config import StoredLayer, layers, quantization
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .grouped import FLOATS, fields, grouped, too_short, words
+from .layer_numbers import LayerNumbers, Numbers
 from .weight_math import MathValue
 
 __all__ = ["decoded"]
@@ -21,18 +22,20 @@ __all__ = ["decoded"]
 
 def decoded(source: TensorSource) -> EncodedSource:
     """The layers of an AWQ checkpoint. Raises RelaxError, with file and tensor, where one is not as the format has it."""
-    config = quantization(source)
-    bits, group = (
-        whole_number(source, config, ("bits", "w_bit"), 4),
-        whole_number(source, config, ("group_size", "q_group_size"), 128),
-    )
-    version = str(config.get("version", "gemm")).lower()
-    if bits != 4 or version != "gemm":
-        raise RelaxError(f"'{source.path}': quantization_config: expected 4 bits of version gemm, got {bits} of {version}")
-    return EncodedSource(source, {layer.name(".weight"): _weight(layer, group) for layer in layers(source, ".qweight")}, "awq")
+    version = str(quantization(source).get("version", "gemm")).lower()
+    numbers = LayerNumbers(source, 128, ("bits", "w_bit"), ("group_size", "q_group_size"))
+    if numbers.common.bits != 4 or version != "gemm":
+        got = f"{numbers.common.bits} of {version}"
+        raise RelaxError(f"'{source.path}': quantization_config: expected 4 bits of version gemm, got {got}")
+    weights = {layer.name(".weight"): _weight(layer, numbers.of(layer.prefix)) for layer in layers(source, ".qweight")}
+    divisors = [layer.name(".scales") for layer in layers(source, ".scales") if not layer.has(".qweight")]
+    return EncodedSource(source, weights, "awq", divisors)
 
 
-def _weight(layer: StoredLayer, group: int) -> EncodedWeight:
+def _weight(layer: StoredLayer, numbers: Numbers) -> EncodedWeight:
+    bits, group = numbers
+    if bits != 4:
+        raise layer.error(".qweight", f"expected 4 bits in the configuration, got {bits}")
     k, columns = layer.spec(".qweight", ("int32",), 2).shape
     n, size = columns * 8, k if group in (-1, 0) else group
     scales, zeros = layer.spec(".scales", FLOATS, 2), layer.spec(".qzeros", ("int32",), 2)

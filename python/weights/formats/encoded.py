@@ -20,6 +20,7 @@ import numpy as np
 from ...dialect.dtypes import dtype_name, numpy_dtype
 from ...dialect.errors import RelaxError
 from ..arrays import Array, ArraySpec, aligned_empty
+from ..companions import parameters_beside
 from ..source import DerivedSource, Ranges, TensorSource, ranges_of, read_all, read_part, reads_parts
 from .weight_math import MathValue, argument, digest_of, evaluate
 
@@ -105,15 +106,23 @@ class EncodedWeight:
 class EncodedSource(DerivedSource):
     """Tensors under the model's own names, of a source in which some are encoded; see :class:`~..source.TensorSource`."""
 
-    def __init__(self, stored: TensorSource, weights: Mapping[str, EncodedWeight], format_name: str):
+    def __init__(
+        self,
+        stored: TensorSource,
+        weights: Mapping[str, EncodedWeight],
+        format_name: str,
+        parameters: Collection[str] = (),
+    ):
         """Takes the table of a format, whose tensors are checked when they are asked for.
 
         Args:
             stored: the tensors as the file has them.
             weights: what is encoded, by the model's names.
             format_name: of the encoding, in errors and in what resuming a preparation compares.
+            parameters: tensors that change what a model computes, and are not beside a weight.
         """
         super().__init__(stored)
+        self._parameters = frozenset(parameters)
         self.weights, self.format = weights, format_name
         self.path, self.metadata, self.files = stored.path, stored.metadata, stored.files
         parts = {name for weight in weights.values() for name in (*weight.stored.values(), *weight.beside)}
@@ -126,7 +135,7 @@ class EncodedSource(DerivedSource):
 
     def serving(self, wanted: Mapping[str, ArraySpec]) -> EncodedSource:
         """The same source for weights that will be asked for in these dtypes, or as the file's own tensors."""
-        found = EncodedSource(self._stored, self.weights, self.format)
+        found = EncodedSource(self._stored, self.weights, self.format, self._parameters)
         for name, spec in wanted.items():
             if name in self._stored and (name not in self.weights or self.stored_spec(name) == spec):
                 found._raw.add(name)
@@ -241,6 +250,12 @@ class EncodedSource(DerivedSource):
     def all_names(self) -> Iterable[str]:
         """The model's names, and the file's own."""
         return dict.fromkeys([*self, *self._stored])
+
+    def parameters(self, names: Iterable[str], used: Iterable[str]) -> list[str]:
+        """Those of these names, which nothing reads, that change what encoded weights are or what they are multiplied with."""
+        given, parts = list(names), {part for weight in self.weights.values() for part in weight.stored.values()}
+        stored = (part for n in used for part in (self.weights[n].stored.values() if n in self.weights else {n} & parts))
+        return [*parameters_beside(given, stored), *(name for name in given if name in self._parameters)]
 
     def check_digests(self, digests: Mapping[str, str]) -> None:
         """Raises RelaxError where a weight is not encoded as in the file that a module was compiled for."""

@@ -2,7 +2,8 @@
 
 ``qweight`` i32 ``[K / per, N]``, ``qzeros`` i32 ``[K / g, N / per]``, ``scales`` ``[K / g, N]``, ``g_idx`` i32 ``[K]``
 (perhaps), with ``per`` fields in a word; ``w = (q - z) * s``. Version 1 stores ``z - 1``, version 2 ``z``. What metadata says
-of the version is often wrong, but symmetric files show it: all zero points are in the middle.
+of the version is often wrong, but symmetric files show it: all zero points are in the middle. Layers may have bits and groups
+of their own (:mod:`.layer_numbers`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 from ...dialect.errors import RelaxError
 from ..arrays import Array
 from ..source import TensorSource
-from .config import StoredLayer, layers, quantization, whole_number
+from . import awq
+from .config import StoredLayer, layers, quantization
 from .encoded import EncodedSource, EncodedWeight, InOrder, RowPlace
 from .grouped import (
     FLOATS,
@@ -30,30 +32,37 @@ from .grouped import (
     too_short,
     words,
 )
+from .layer_numbers import LayerNumbers, Numbers
 from .weight_math import MathValue
 
 __all__ = ["decoded"]
+
+_BITS = (4, 8)
 
 
 def decoded(source: TensorSource) -> EncodedSource:
     """The layers of a GPTQ checkpoint. Raises RelaxError, with file and tensor, where one is not as the format has it."""
     config = quantization(source)
-    bits = whole_number(source, config, ("bits",), 4)
-    if bits not in (4, 8):
-        raise RelaxError(f"'{source.path}': quantization_config.bits: expected 4 or 8, got {bits}")
-    group = whole_number(source, config, ("group_size",), -1)
-    found = list(layers(source, ".qweight"))
-    plus_one = 0 if _is_version_2(found, bits, config) else bits
-    weights = {layer.name(".weight"): _weight(layer, bits, group, plus_one) for layer in found}
-    return EncodedSource(source, weights, f"gptq v{1 if plus_one else 2}")
+    if "awq" in str(config.get("packing_format")):  # of AutoRound
+        return awq.decoded(source)
+    numbers = LayerNumbers(source, -1, ("bits",), ("group_size",))
+    if numbers.common.bits not in _BITS:
+        raise RelaxError(f"'{source.path}': quantization_config.bits: expected 4 or 8, got {numbers.common.bits}")
+    found = {layer: numbers.of(layer.prefix) for layer in layers(source, ".qweight")}
+    for layer, own in found.items():
+        if own.bits not in _BITS:
+            raise layer.error(".qweight", f"expected 4 or 8 bits in the configuration, got {own.bits}")
+    is_second, is_ordered = _is_version_2(found, config), config.get("desc_act") is True
+    weights = {layer.name(".weight"): _weight(layer, own, is_second, is_ordered) for layer, own in found.items()}
+    return EncodedSource(source, weights, f"gptq v{2 if is_second else 1}")
 
 
-def _is_version_2(found: list[StoredLayer], bits: int, config: Mapping[str, Any]) -> bool:
+def _is_version_2(found: Mapping[StoredLayer, Numbers], config: Mapping[str, Any]) -> bool:
     """By what most zero points of symmetric layers say; where there are none, by what the metadata says."""
-    middle = sum(1 << bits - 1 << at for at in range(0, 32, bits))
-    one = sum(1 << at for at in range(0, 32, bits))
     first = second = 0
-    for layer in found:
+    for layer, (bits, _) in found.items():
+        middle = sum(1 << bits - 1 << at for at in range(0, 32, bits))
+        one = sum(1 << at for at in range(0, 32, bits))
         layer.spec(".qzeros", ("int32",), 2)
         stored = layer.source.get(layer.name(".qzeros")).view(np.uint32)
         first += stored.size * bool((stored == middle - one).all())
@@ -68,7 +77,8 @@ def _declared_version_2(config: Mapping[str, Any]) -> bool:
     return (config.get("checkpoint_format") or config.get("format")) == "gptq_v2"
 
 
-def _weight(layer: StoredLayer, bits: int, group: int, plus_one: int) -> EncodedWeight:
+def _weight(layer: StoredLayer, numbers: Numbers, is_second: bool, is_ordered: bool) -> EncodedWeight:
+    (bits, group), plus_one = numbers, 0 if is_second else numbers.bits
     per = 32 // bits
     rows, n = layer.spec(".qweight", ("int32",), 2).shape
     scales, zeros = layer.spec(".scales", FLOATS, 2), layer.spec(".qzeros", ("int32",), 2)
@@ -78,6 +88,8 @@ def _weight(layer: StoredLayer, bits: int, group: int, plus_one: int) -> Encoded
     stored = {"q": layer.name(".qweight"), "z": layer.name(".qzeros"), "s": layer.name(".scales")}
     index = _index(layer, k, size, scales.shape[0])
     has_index = index is not None
+    if is_ordered and groups > 1 and _index_shape(layer) is None:
+        layer.spec(".g_idx", ("int32",), 1)
     layer.expect_shape(".scales", scales, (scales.shape[0] if has_index else groups, n))
     layer.expect_shape(".qzeros", zeros, (scales.shape[0], -(-n // per)))
     stored |= {"g": layer.name(".g_idx")} if has_index else {}
@@ -92,10 +104,7 @@ def _weight(layer: StoredLayer, bits: int, group: int, plus_one: int) -> Encoded
 
 def _index(layer: StoredLayer, k: int, group: int, groups: int) -> Array | None:
     """The group of each input, where it is not what positions say. Raises RelaxError where it is wrong."""
-    if not layer.has(".g_idx"):
-        return None
-    spec = layer.source.spec(layer.name(".g_idx"))
-    if spec.shape == (0,):
+    if _index_shape(layer) is None:
         return None
     layer.expect_shape(".g_idx", layer.spec(".g_idx", ("int32",), 1), (k,))
     index = layer.source.get(layer.name(".g_idx"))
@@ -103,6 +112,12 @@ def _index(layer: StoredLayer, k: int, group: int, groups: int) -> Array | None:
         return None
     check_groups(layer, ".g_idx", index, groups)
     return index
+
+
+def _index_shape(layer: StoredLayer) -> tuple[int, ...] | None:
+    """Of the groups of inputs; None where there are none, or as many as that."""
+    shape = layer.source.spec(layer.name(".g_idx")).shape if layer.has(".g_idx") else (0,)
+    return None if shape == (0,) else shape
 
 
 def _math(t: Mapping[str, MathValue], bits: int, group: int, plus_one: int) -> MathValue:
