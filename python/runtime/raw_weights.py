@@ -356,8 +356,9 @@ class RawWeights:
 
     def _refuse_parameters(self, served: WeightSource) -> None:
         """Raises RelaxError where nothing reads what quantized weights are computed with: eight-bit floats have scales, too."""
-        floats = [str(self._found[n]) for n, (stored, _) in self._changed.items() if stored.name.startswith("float8_")]
-        used = [*(n for n in self._found.values() if n), *(n for weight in self._joined.values() for n in weight.names)]
+        stored = {n: self._joined[n].names if n in self._joined else [at] for n, at in self._found.items() if at is not None}
+        floats = [at for n, (dtype, _) in self._changed.items() if dtype.name.startswith("float8_") for at in stored[n]]
+        used = [at for names in stored.values() for at in names]
         unread = dict.fromkeys([*served.parameters(self.extra, used), *parameters_beside(self.extra, floats)])
         text = "expected none beside a quantized weight that nothing reads, got one that may change what the layer computes"
         self._refuse([f"tensor '{name}': {text}" for name in unread])

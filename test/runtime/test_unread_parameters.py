@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gguf
 import ml_dtypes
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from relaxir import RelaxError
 from relaxir.weights import write_safetensors
 from relaxir.weights.companions import parameters_beside
 from support import encoded_weights as write
+from support import gguf_files
 
 N, K = 24, 64
 ONE = np.ones(1, np.float32)
@@ -91,6 +93,29 @@ def test_floats_that_no_method_reads(tmp_path: Path) -> None:
     """A folder of which only ``hf_quant_config.json`` says that it is quantized, or nothing."""
     path = folder(tmp_path, "no method", {f"a.l{e}": t for e, t in FP8.items()})
     with pytest.raises(RelaxError, match=r"tensor 'a.l.weight_scale': expected none beside a quantized weight"):
+        rx.compile(module()).prepare(path)
+
+
+def test_experts_one_by_one_that_no_method_reads(tmp_path: Path) -> None:
+    place = "model.layers.0.mlp.experts"
+    tensors = {f"{place}.{i}.down_proj{e}": t for i in range(2) for e, t in FP8.items()}
+    write_safetensors(tmp_path / "model.safetensors", tensors)
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.matmul(b.input("x", (2, "n", N)), b.weight(f"{place}.down_proj", (2, N, K))))
+    exe = rx.compile(b.build())
+    with pytest.raises(RelaxError) as caught:
+        exe.prepare(tmp_path)
+    assert all(f"tensor '{place}.{i}.down_proj.weight_scale': expected none beside" in str(caught.value) for i in range(2))
+
+
+def test_scales_of_a_gguf_file(tmp_path: Path) -> None:
+    """As llama.cpp's BitNet has them: they multiply what a product gives."""
+    raw = gguf_files.blocks(np.random.default_rng(1), "Q8_0", N, 2)
+    one = (ONE.view(np.uint8), gguf.GGMLQuantizationType.F32)
+    tensors = {"a.l.weight": (raw, gguf.GGMLQuantizationType.Q8_0), "a.l.scale": one, "a.l.input_scale": one}
+    path = gguf_files.write(tmp_path / "m.gguf", tensors)
+    with pytest.raises(RelaxError, match=r"tensor 'a.l.scale': expected none beside a quantized weight"):
         rx.compile(module()).prepare(path)
 
 
