@@ -247,6 +247,20 @@ def test_transforms_of_activations_are_refused(tmp_path: Path, place: str, is_fu
         opened(path)
 
 
+@pytest.mark.parametrize("use", [7, [7], [{}], {"location": "output"}])
+def test_transforms_that_say_no_place(tmp_path: Path, use: object) -> None:
+    path = folder(tmp_path, PLAIN, group(["Linear"]), transform_config={"config_groups": {"R1": {"apply": use}}})
+    with pytest.raises(RelaxError, match=r"transform_config.config_groups.R1.apply: expected transforms that weights have"):
+        opened(path)
+
+
+def test_a_target_that_is_no_list(tmp_path: Path) -> None:
+    tensors, want = write.compressed(np.random.default_rng(1), 24, 3, bits=8, group=3, dtype=np.float32)
+    groups = group(["Linear"], num_bits=4), group([]) | {"targets": "re:l"}
+    path = folder(tmp_path, {f"l{e}": torch.from_numpy(t) for e, t in tensors.items()}, *groups)
+    np.testing.assert_array_equal(opened(path).get("l.weight"), want)
+
+
 def test_old_files_spell_blocks_as_text(tmp_path: Path) -> None:
     tensors = {"l.weight": BYTES, "l.weight_scale": scales(3, 2)}
     want = BYTES.float() * tensors["l.weight_scale"].repeat_interleave(8, 0).repeat_interleave(32, 1)

@@ -80,7 +80,7 @@ class Schemes:
         if not isinstance(weights, Mapping):
             return
         scheme, targets = self._scheme(f"{where}.weights", cast("Mapping[str, Any]", weights)), table.get("targets")
-        for target in targets if isinstance(targets, list) and targets else [""]:
+        for target in (targets if isinstance(targets, list) else [targets or ""]) or [""]:
             self._target(f"{where}.targets", str(target), scheme)
 
     def _target(self, where: str, target: str, scheme: Scheme) -> None:
@@ -130,13 +130,15 @@ class Schemes:
         """Raises RelaxError where inputs, outputs or caches are rotated when the model runs: weights alone do not say so."""
         groups: Any = config.get("config_groups") if isinstance(config, Mapping) else None
         for name, group in groups.items() if isinstance(groups, Mapping) else ():
-            for use in (group.get("apply") or ()) if isinstance(group, Mapping) else ():
-                place: Any = use.get("location") if isinstance(use, Mapping) else None
-                if place not in _FUSED:
-                    wanted = f"transforms that weights have in them ({', '.join(_FUSED)})"
-                    raise self._error(
-                        f"transform_config.config_groups.{name}.apply", f"expected {wanted}, got one of {place!r}"
-                    )
+            uses: Any = group.get("apply") if isinstance(group, Mapping) else group
+            listed = uses if isinstance(uses, list) else [] if uses is None else [uses]
+            places = [use.get("location") if isinstance(use, Mapping) else use for use in listed]
+            others = [place for place in places if place not in _FUSED]
+            if others:
+                wanted = f"transforms that weights have in them ({', '.join(_FUSED)})"
+                raise self._error(
+                    f"transform_config.config_groups.{name}.apply", f"expected {wanted}, got one of {others[0]!r}"
+                )
 
     def _error(self, where: str, text: str) -> RelaxError:
         return RelaxError(f"'{self._path}': quantization_config.{where}: {text}")

@@ -120,8 +120,9 @@ def _weight(
     n, k = shape
     scale = _scale_shape(layer, n, k, schemes)
     tall, group = _tall_and_wide(layer, shape, scale, schemes)
-    stored = {"q": layer.name(end), "s": layer.name(".weight_scale")}
-    rows = {"q": RowPlace(0)} | ({"s": RowPlace(0, tall)} if scale else {})
+    own = "q" if bits else "w"
+    stored = {own: layer.name(end), "s": layer.name(".weight_scale")}
+    rows = {own: RowPlace(0)} | ({"s": RowPlace(0, tall)} if scale else {})
     each = _zero_rows(layer, n, bits, tall, scale, schemes)
     if each is not None:
         stored["z"] = layer.name(".weight_zero_point")
@@ -209,18 +210,18 @@ def _index(layer: StoredLayer, groups: int, k: int, group: int) -> Array | None:
 
 
 def _math(t: Mapping[str, MathValue], bits: int, k: int, group: int, tall: int) -> MathValue:
-    q = _integers(t["q"], bits, k)
+    q = _integers(t, bits, k)
     return grouped(q, _spread(t["s"], q, tall), _zero(t, q, bits, tall), 1, group, t.get("g"))
 
 
 def _in_order(t: Mapping[str, MathValue], bits: int, k: int, group: int, tall: int) -> InOrder:
     order = order_of(t["g"])
-    q = _integers(t["q"], bits, k).take(order, 1)
+    q = _integers(t, bits, k).take(order, 1)
     return InOrder(grouped(q, _spread(t["s"], q, tall), _zero(t, q, bits, tall), 1, group, None), order)
 
 
-def _integers(x: MathValue, bits: int, k: int) -> MathValue:
-    return fields(words(x), bits, 1, k) if bits else x
+def _integers(t: Mapping[str, MathValue], bits: int, k: int) -> MathValue:
+    return fields(words(t["q"]), bits, 1, k) if bits else t["w"]
 
 
 def _spread(x: MathValue, q: MathValue, tall: int) -> MathValue:
