@@ -58,6 +58,8 @@ class Schemes:
         groups: Any = config.get("config_groups")
         for name, group in groups.items() if isinstance(groups, Mapping) else ():
             self._add(f"config_groups.{name}", group)
+        self._ordered = [self._patterns[target] for target in sorted(self._patterns)]
+        self._others = tuple(self._any or dict.fromkeys([*self._named.values(), *(s for _, s in self._ordered)]))
         self._check_transforms(config.get("transform_config"))
 
     def of(self, layer: str) -> tuple[Scheme, ...]:
@@ -66,10 +68,8 @@ class Schemes:
         """
         if layer in self._named:
             return (self._named[layer],)
-        for _, (pattern, scheme) in sorted(self._patterns.items()):
-            if pattern.match(layer):
-                return (scheme,)
-        return tuple(self._any) or tuple(dict.fromkeys([*self._named.values(), *(s for _, s in self._patterns.values())]))
+        found = next((scheme for pattern, scheme in self._ordered if pattern.match(layer)), None)
+        return self._others if found is None else (found,)
 
     def _add(self, where: str, group: object) -> None:
         if not isinstance(group, Mapping):  # a preset's name and its layers: shapes say what it is
