@@ -12,6 +12,7 @@ import torch
 from transformers import Qwen2MoeConfig, Qwen2MoeForCausalLM
 
 from relaxir import RelaxError
+from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.weights import ArraySpec
 from relaxir.weights.formats import encoded
 from relaxir.weights.formats.encoded import EncodedSource
@@ -24,7 +25,18 @@ from support.gguf_files import blocks, permuted, write
 Kind = gguf.GGMLQuantizationType
 
 #: Tensors of an architecture that its dense models do not have: experts, fused or separate projections, biases of factors.
-NOT_IN_DENSE_MODELS = ("exp", "gate_inp", "attn_qkv", "attn_q.", "attn_k.", "attn_v.", "ffn_gate", "factors", "output.weight")
+NOT_IN_DENSE_MODELS = (
+    "exp",
+    "gate_inp",
+    "attn_qkv",
+    "attn_q.",
+    "attn_k.",
+    "attn_v.",
+    "ffn_gate",
+    "factors",
+    "output.weight",
+    "dense_",
+)
 
 
 def opened(path: Path) -> EncodedSource:
@@ -162,12 +174,37 @@ def test_experts(tmp_path: Path) -> None:
         opened(write(tmp_path / "m.gguf", tensors, "qwen2moe"))
 
 
-def test_norms_of_gemma(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16", "f64"])
+@pytest.mark.parametrize(
+    ("architecture", "more"),
+    [("gemma", 1), ("gemma2", 1), ("gemma3", 1), ("gemma-embedding", 1), ("gemma3n", 0), ("gemma4", 0), ("qwen2", 0)],
+)
+def test_norms_of_gemma(tmp_path: Path, architecture: str, more: int, dtype: str) -> None:
+    """As ``convert_hf_to_gguf.py`` writes them (``norm_shift``), whatever dtype a module wants, and whatever their name is."""
     norm = np.array([0.5, -0.25, 3], np.float32)
-    tensors = {"blk.0.attn_norm.weight": (norm + 1, None), "blk.0.attn_q.bias": (norm, None)}
-    source = opened(write(tmp_path / "m.gguf", tensors, "gemma2"))
-    equal_bits(source.get("model.layers.0.input_layernorm.weight"), norm)
-    equal_bits(source.get("model.layers.0.self_attn.q_proj.bias"), norm)
+    tensors = {n: (norm + more, None) for n in ("blk.0.attn_norm.weight", "blk.0.another_norm.weight")}
+    tensors["blk.0.attn_q.bias"] = (norm, None)
+    source = opened(write(tmp_path / "m.gguf", tensors, architecture))
+    served = source.serving(dict.fromkeys(source, ArraySpec(numpy_dtype(dtype), (3,))))
+    assert len(list(served)) == 3
+    for name in served:
+        got = served.get(name)
+        assert got.dtype == numpy_dtype(dtype)
+        np.testing.assert_array_equal(got.astype(np.float32), norm)
+
+
+def test_integers_and_wide_floats_are_the_file_s(tmp_path: Path) -> None:
+    tensors = {"a": np.array([1, 1 << 30], np.int32), "b": np.array([1 / 3, 2]), "output_norm.weight": np.array([1 / 3])}
+    kinds = {"a": Kind.I32, "b": Kind.F64, "output_norm.weight": Kind.F64}
+    path = write(tmp_path / "m.gguf", {n: (t.view(np.uint8), kinds[n]) for n, t in tensors.items()}, "gemma3")
+    served = opened(path).serving(
+        {"a": ArraySpec(np.dtype(np.int32), (2,)), "b": ArraySpec(np.dtype(np.float64), (2,)),
+         "model.norm.weight": ArraySpec(np.dtype(np.float64), (1,))}
+    )  # fmt: skip
+    for name, want in (("a", tensors["a"]), ("b", tensors["b"]), ("model.norm.weight", tensors["output_norm.weight"] - 1)):
+        got = served.get(name)
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
 
 
 def test_fields_are_served_where_they_are_asked_for(tmp_path: Path) -> None:

@@ -134,13 +134,16 @@ class EncodedSource(DerivedSource):
         self._raw: set[str] = set()
 
     def serving(self, wanted: Mapping[str, ArraySpec]) -> EncodedSource:
-        """The same source for weights that will be asked for in these dtypes, or as the file's own tensors."""
+        """The same source for weights that will be asked for in these dtypes, or as the file's own tensors.
+
+        A weight that the file has under its name is decoded to floats, and is the file's own tensor in its other dtype.
+        """
         found = EncodedSource(self._stored, self.weights, self.format, self._parameters)
         for name, spec in wanted.items():
-            if name in self._stored and (name not in self.weights or self.stored_spec(name) == spec):
-                found._raw.add(name)
-            elif name in self.weights and dtype_name(spec.dtype) in _FLOATS:
+            if name in self.weights and dtype_name(spec.dtype) in _FLOATS:
                 found._dtypes[name] = spec.dtype
+            elif name in self._stored and (name not in self.weights or self.stored_spec(name) == spec):
+                found._raw.add(name)
         raw = found._raw
         as_stored = {n for n, w in self.weights.items() if n not in found._dtypes and not raw.isdisjoint(w.stored.values())}
         found._names = dict.fromkeys([*(n for n in self._names if n not in as_stored), *raw])

@@ -94,10 +94,11 @@ def _heads(file: GgufTensors, name: str) -> int:
 
 
 def _math(t: Mapping[str, MathValue], blocks: Callable[..., MathValue] | None, head: int, more: int) -> MathValue:
-    """The weight in f32; ``more`` is what the file's elements are more than the model's."""
+    """The weight in f32, or in f64 as it is stored; ``more`` is what the file's elements are more than the model's."""
     ordered = {role: _unpermuted(x, head) if head else x for role, x in t.items()}
     if blocks is None:
-        wide = ordered["w"].astype("f32")
+        stored = ordered["w"]
+        wide = stored if stored.dtype == np.float64 else stored.astype("f32")
         return wide - more if more else wide
     outer = ordered["d"].shape[:-1]
     flat = {role: x.reshape(int(np.prod(outer)), *x.shape[len(outer) :]) for role, x in ordered.items()}

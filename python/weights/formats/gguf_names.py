@@ -44,6 +44,7 @@ GGUF_ARCHITECTURES: dict[str, Mapping[str, str]] = {
     "gemma": _PLAIN,
     "gemma2": _PLAIN | _FOUR_NORMS,
     "gemma3": _PLAIN | _FOUR_NORMS,
+    "gemma-embedding": _PLAIN | _FOUR_NORMS,
     "phi3": _PLAIN | _FUSED,
     "command-r": _PLAIN,
     "cohere2": _PLAIN,
@@ -58,6 +59,8 @@ GGUF_ARCHITECTURES: dict[str, Mapping[str, str]] = {
 }
 #: Those whose rotary embedding is of neighbours there, and of halves in a model.
 _PERMUTED = frozenset(("granite", "llama", "minicpm", "olmo", "smollm3"))
+#: Those whose norms multiply with 1 + weight, which the file has. Of Gemma 3n and 4 file and model have the same.
+_ONE_MORE = frozenset(("gemma", "gemma2", "gemma3", "gemma-embedding"))
 #: Names outside of layers that are not everyone's.
 _OWN_TOP = {"phi2": {"output_norm": "final_layernorm"}}
 #: Experts are one tensor in a file; a model has two of these side by side in another one.
@@ -133,4 +136,4 @@ def is_permuted(architecture: object, name: str) -> bool:
 
 def has_norms_of_one_more(architecture: object, name: str) -> bool:
     """Whether a tensor is what a norm multiplies with, where the model has what that is more than 1."""
-    return str(architecture).startswith("gemma") and name.endswith("_norm.weight")
+    return str(architecture) in _ONE_MORE and name.endswith("_norm.weight")
