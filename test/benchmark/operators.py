@@ -106,6 +106,13 @@ def cases() -> dict[str, tuple[_Function, list[torch.Tensor]]]:
         "signbit": (torch.signbit, [rows]),
         "lgamma": (torch.lgamma, [positive(512, 512)]),
         "digamma": (torch.digamma, [positive(512, 512)]),
+        "conv3d-depthwise": (nn.Conv3d(64, 64, 3, padding=1, groups=64), [numbers(1, 64, 8, 32, 32)]),
+        "conv2d-bf16": (nn.Conv2d(64, 64, 3, padding=1).bfloat16(), [numbers(1, 64, 56, 56).bfloat16()]),
+        "transposed-sum": (lambda x, y: (x + y).t().contiguous(), [rows, numbers(1024, 1024)]),
+        "power": (lambda x: x**0.37, [positive(1024, 1024)]),
+        "antialiased": (
+            lambda x: nn.functional.interpolate(x, size=(224, 224), mode="bilinear", antialias=True), [numbers(1, 3, 512, 512)],
+        ),
         "conv_transpose-grouped": (nn.ConvTranspose2d(64, 64, 3, stride=2, groups=4), [numbers(1, 64, 64, 64)]),
         "grid_sampler_3d": (lambda x, g: nn.functional.grid_sample(x, g, align_corners=False), [volume, grid]),
         "grid_sampler_2d": (
