@@ -15,8 +15,8 @@ from relaxir import backend
 
 WAYS = ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "half_pixel_symmetric", "tf_half_pixel_for_nn"]
 ROUNDINGS = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
-#: Of these ONNX Runtime and ONNX's own reference, which we follow, have the same places, of one as well.
-AGREED = {"half_pixel", "asymmetric", None}
+#: Of these ONNX Runtime has the same places.
+AGREED = {"half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", None}
 
 
 def resizes() -> list[tuple[str, dict[str, Any]]]:

@@ -118,8 +118,7 @@ class OpenAxis:
         scale = wanted / size if self.scale is None else self._number(self.scale)
         several = wanted.compare(ops.Greater, 1)
         if how == "align_corners":
-            exact = scale * size  # a fraction, where scales are given
-            return (x * (size - 1) / (exact - 1)).where(exact.compare(ops.NotEqual, 1), 0)
+            return (x * (size - 1) / (wanted - 1)).where(several, 0)
         if how == "asymmetric":
             return x / scale
         if how == "tf_crop_and_resize":
@@ -131,7 +130,7 @@ class OpenAxis:
             offset = size / 2 * (self._number(1) - wanted / (scale * size))
             return offset + (x + 0.5) / scale - 0.5
         if how == "pytorch_half_pixel":
-            return ((x + 0.5) / scale - 0.5).where(several, -0.5)
+            return ((x + 0.5) / scale - 0.5).where(several, 0)
         if how in ("half_pixel", "tf_half_pixel_for_nn"):
             return (x + 0.5) / scale - (0.5 if how == "half_pixel" else 0)
         raise RelaxError(f"expected a known coordinate_transformation_mode, got '{how}'")

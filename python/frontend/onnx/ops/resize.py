@@ -130,8 +130,7 @@ class _Axis:
         x = np.arange(wanted, dtype=np.float32 if np.result_type(scale) == np.float32 else np.float64)
         self._outside: _Array | None = None
         if how == "align_corners":
-            exact = scale * size  # a fraction, where scales are given
-            self.places = x * (size - 1) / (exact - 1) if exact != 1 else x * 0
+            self.places = x * (size - 1) / max(wanted - 1, 1)
         elif how == "asymmetric":
             self.places = x / scale
         elif how == "tf_crop_and_resize":
@@ -139,7 +138,7 @@ class _Axis:
             self.places = start * (size - 1) + x * step if wanted > 1 else x + 0.5 * (start + end) * (size - 1)
             self._outside = (self.places < 0) | (self.places > size - 1)
         elif how == "pytorch_half_pixel":
-            self.places = (x + 0.5) / scale - 0.5 if wanted > 1 else x * 0 - 0.5
+            self.places = (x + 0.5) / scale - 0.5 if wanted > 1 else x * 0
         elif how == "half_pixel_symmetric":
             exact = scale * size
             offset = size / 2 * (1 - wanted / exact) if exact else 0
