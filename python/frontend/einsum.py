@@ -15,7 +15,7 @@ from ..dialect.symbolic import same
 from .emit import emit, info_of, multiply_all, permute, reshape, unsqueeze
 from .places import diagonal_places
 
-__all__ = ["einsum", "matmul"]
+__all__ = ["einsum", "einsum_letters", "matmul"]
 
 #: Behind all letters of equations.
 _ELLIPSIS = 0x100
@@ -35,11 +35,8 @@ def einsum(equation: str, operands: Sequence[ir.Value], product: _Product = matm
 
     Raises RelaxError when the equation does not fit the operands.
     """
-    left, arrow, right = equation.replace(" ", "").partition("->")
-    terms = left.split(",")
-    if len(terms) != len(operands):
-        raise RelaxError(f"expected {len(terms)} operands of '{equation}', got {len(operands)}")
-    terms = [_spelled(t, info_of(x).rank) for t, x in zip(terms, operands, strict=True)]
+    _, arrow, right = equation.replace(" ", "").partition("->")
+    terms = einsum_letters(equation, [info_of(x).rank for x in operands])
     letters = "".join(terms)
     ellipsis = "".join(sorted({c for c in letters if ord(c) >= _ELLIPSIS}, reverse=True))
     if not arrow:
@@ -56,6 +53,14 @@ def einsum(equation: str, operands: Sequence[ir.Value], product: _Product = matm
     if sorted(term) != sorted(wanted):
         raise RelaxError(f"expected a result of letters among the operands', got '{equation}'")
     return permute(value, [term.index(c) for c in wanted])
+
+
+def einsum_letters(equation: str, ranks: Sequence[int]) -> list[str]:
+    """A sign for each dimension of operands of these ranks. Raises RelaxError where the equation is of other operands."""
+    terms = equation.replace(" ", "").partition("->")[0].split(",")
+    if len(terms) != len(ranks):
+        raise RelaxError(f"expected {len(terms)} operands of '{equation}', got {len(ranks)}")
+    return [_spelled(t, rank) for t, rank in zip(terms, ranks, strict=True)]
 
 
 def _spelled(term: str, rank: int) -> str:

@@ -75,6 +75,22 @@ def test_expanding_to_a_shape_of_other_names() -> None:
     _check(model(nodes, _sizes(["m", 1], [2, "n", 4]), ["y"]), _numbers(3, 1), _numbers(2, 3, 4))
 
 
+def test_sequences_that_a_scan_reads_are_of_one_length() -> None:
+    names = {"s": [4], "p": [4], "q": [4]}
+    body = helper.make_graph(
+        [_node("Mul", ["p", "q"], ["m"]), _node("Add", ["s", "m"], ["t"]), _node("Neg", ["t"], ["r"])],
+        "body",
+        [helper.make_tensor_value_info(n, _FLOAT, s) for n, s in names.items()],
+        [helper.make_tensor_value_info(n, _FLOAT, [4]) for n in ("t", "r")],
+    )
+    scan = _node("Scan", ["a", "b", "c"], ["last", "y"], body=body, num_scan_inputs=2)
+    executable = rx.compile(rx.from_onnx(model([scan], _sizes([4], ["m", 4], [None, 4]), ["y"])))
+    a, b, c = _numbers(4), _numbers(5, 4), _numbers(5, 4, seed=1)
+    np.testing.assert_allclose(executable(a, b, c), -(a + np.cumsum(b * c, 0)), rtol=1e-6)
+    with pytest.raises(rx.RelaxError, match="expected dimension 0 to be"):
+        executable(a, b, c[:4])
+
+
 def test_a_size_of_one_is_broadcast_where_the_import_knows_it() -> None:
     """Else the call is refused, with the way to say so."""
     proto = model([_node("Add", ["a", "b"], ["y"])], _sizes(["m", 4], [None, 4]), ["y"])

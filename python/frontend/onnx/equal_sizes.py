@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...dialect.bindings import ir
 from ...dialect.inference import broadcast_shapes
 from ...dialect.symbolic import Dim, Expr
 from ..emit import agreed, common_size, expand, info_of, match
 
-__all__ = ["agreed_factors", "agreed_operands", "expanded_to", "with_size"]
+__all__ = ["agreed_factors", "agreed_operands", "expanded_to", "with_size", "with_sizes"]
 
 #: Before the message of a check that failed, as the place of what is checked.
 _ASSUMED = "{name}, which takes sizes to be equal unless dims= of the import says what they are"
@@ -51,11 +51,17 @@ def _place_of_check(is_assumed: bool = True) -> ir.Location:
 
 def with_size(x: ir.Value, axis: int, size: Dim) -> ir.Value:
     """The tensor, where a dimension whose size a call tells is taken to be of another one, which is checked."""
+    return with_sizes(x, {axis: size})
+
+
+def with_sizes(x: ir.Value, sizes: Mapping[int, Dim]) -> ir.Value:
+    """The same of sizes by axis."""
     info = info_of(x)
-    if size is None or not isinstance(info.shape[axis], Expr) or info.shape[axis] == size:
+    shape = tuple(s if isinstance(d, Expr) and (s := sizes.get(i)) is not None else d for i, d in enumerate(info.shape))
+    if shape == tuple(info.shape):
         return x
     with _place_of_check():
-        return match(x, info.with_(shape=[size if i == axis else d for i, d in enumerate(info.shape)]))
+        return match(x, info.with_(shape=shape))
 
 
 def agreed_factors(a: ir.Value, b: ir.Value) -> list[ir.Value]:

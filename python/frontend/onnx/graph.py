@@ -14,6 +14,7 @@ from ...dialect.errors import RelaxError
 from ..torch_report import ImportReport
 from .folding import folded
 from .node import HANDLERS, Node, UnmappedError
+from .operand_sizes import with_equal_sizes
 from .schemas import schema_body
 from .tensors import attribute_value
 from .values import GraphValue, NumbersWantedError, TensorSequence, known_value, tensor_value
@@ -161,6 +162,7 @@ class GraphScope:
         if known is not None:
             return known
         _require_numbers(node)
+        node = with_equal_sizes(node)
         handler = HANDLERS.get(node.key)
         unmapped: RelaxError | None = None
         if handler is not None:

@@ -12,8 +12,9 @@ from ....dialect.bindings import ir, scf
 from ....dialect.errors import RelaxError
 from ....dialect.inference import boolean
 from ....dialect.struct_info import TensorInfo
-from ...emit import emit, full, info_of, integer, permute, slice_axis, squeeze
+from ...emit import common_size, emit, full, info_of, integer, permute, slice_axis, squeeze
 from ..either import Either
+from ..equal_sizes import with_size
 from ..graph import UNUSABLE
 from ..node import Node, handles
 from ..rounds import MOST_WRITTEN_OUT, element, named_sizes, repeat, repeat_while, scratch, stacked, taken
@@ -194,9 +195,10 @@ def _scan(node: Node) -> list[Any]:
     ranks = [info_of(v).rank for v in scanned]
     axes = [a + r if a < 0 else a for a, r in zip(axes, ranks, strict=True)]
     scanned = [emit(ops.Flip, v, axis=a) if b else v for v, a, b in zip(scanned, axes, backwards, strict=True)]
-    rounds = info_of(scanned[0]).shape[axes[0]]
+    rounds = common_size(info_of(v).shape[a] for v, a in zip(scanned, axes, strict=True))
     if rounds is None:
         raise RelaxError("expected a scan over a dimension that is known or symbolic")
+    scanned = [with_size(v, a, rounds) for v, a in zip(scanned, axes, strict=True)]
     carried, given = scan(node, graph, rounds, list(states), scanned, axes)
     outs = len(given)
     directions = node.attribute("scan_output_directions", [0] * outs)

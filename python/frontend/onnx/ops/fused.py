@@ -11,6 +11,7 @@ from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ...emit import cast, emit, full, info_of, integer, permute, reshape, sequence, slice_axis, unsqueeze
+from ..equal_sizes import agreed_operands
 from ..node import HANDLERS, Node, handles
 from .linear_algebra import product
 
@@ -18,9 +19,8 @@ _DOMAIN = "com.microsoft"
 
 
 def _sum(values: list[ir.Value | None]) -> ir.Value:
-    present = [v for v in values if v is not None]
-    total = present[0]
-    for value in present[1:]:
+    total, *others = agreed_operands(*(v for v in values if v is not None))
+    for value in others:
         total = emit(ops.Add, total, value)
     return total
 
@@ -100,7 +100,7 @@ def _with_activation(node: Node) -> ir.Value:
     """The plain operator, then the activation that an attribute names; the last operand of a convolution is added before."""
     result: Any = HANDLERS["Gemm" if node.key.endswith("Gemm") else "Conv"](node)
     if node.key.endswith("Conv") and node.has(3):
-        result = emit(ops.Add, result, node.tensor(3))
+        result = emit(ops.Add, *agreed_operands(result, node.tensor(3)))
     name = node.attribute("activation", "")
     alpha, beta = (node.attribute(k) for k in ("activation_alpha", "activation_beta"))
     params = node.attribute("activation_params") or [alpha, beta]

@@ -22,6 +22,7 @@ def _matmul(node: Node) -> ir.Value:
 
 def product(a: ir.Value, b: ir.Value, out_dtype: ir.Type | None = None) -> ir.Value:
     """As NumPy's matmul, sums of floats rounded to ``out_dtype``; integers by sums of products."""
+    a, b = agreed_factors(a, b)
     if is_float(info_of(a).dtype):
         return emit(ops.MatMul, a, b, out_dtype=out_dtype)
     return integer_product(a, b)
@@ -45,7 +46,6 @@ def _gemm(node: Node) -> ir.Value:
     a, b = node.tensor(0), node.tensor(1)
     a = permute(a, [1, 0]) if node.attribute("transA", 0) else a
     b = permute(b, [1, 0]) if node.attribute("transB", 0) else b
-    a, b = agreed_factors(a, b)
     dtype = node.dtype()
     result = _times(product(a, b, unrounded(dtype) if node.has(2) else None), node.attribute("alpha", 1.0))
     if not node.has(2):

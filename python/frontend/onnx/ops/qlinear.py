@@ -12,7 +12,8 @@ from typing import Any
 from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
-from ...emit import cast, concat, emit, full, info_of
+from ...emit import alike, cast, concat, emit, full, info_of
+from ..equal_sizes import agreed_operands
 from ..node import HANDLERS, Node, handles
 from ..values import GraphValue, TensorSequence, tensor_value
 from .fused import transposed
@@ -78,7 +79,7 @@ def _binary(node: Node) -> ir.Value:
 @handles(f"{_DOMAIN}.QLinearWhere")
 def _where(node: Node) -> ir.Value:
     """A condition, then operands as of a sum."""
-    chosen = emit(ops.Where, node.tensor(0), _real(node, 1), _real(node, 4))
+    chosen = emit(ops.Where, *agreed_operands(node.tensor(0), _real(node, 1), _real(node, 4)))
     return _quantized(node, chosen, 7, like=1)
 
 
@@ -88,7 +89,8 @@ def _concat(node: Node) -> ir.Value:
     parts = [_real(node, i) for i in range(2, len(node.operands), 3)]
     if not parts:
         raise RelaxError("expected tensors to concatenate")
-    return _quantized(node, concat(parts, node.axis(None, node.rank(2))), 0, like=2)
+    axis = node.axis(None, node.rank(2))
+    return _quantized(node, concat(alike(parts, axis), axis), 0, like=2)
 
 
 @handles(f"{_DOMAIN}.QAttention")
@@ -119,7 +121,7 @@ def _dynamic_quantize_matmul(node: Node) -> ir.Value:
 
 
 def _with_bias(node: Node, x: ir.Value, index: int) -> ir.Value:
-    return emit(ops.Add, x, node.tensor(index)) if node.has(index) else x
+    return emit(ops.Add, *agreed_operands(x, node.tensor(index))) if node.has(index) else x
 
 
 @handles(f"{_DOMAIN}.QGemm")
@@ -131,7 +133,8 @@ def _qgemm(node: Node) -> ir.Value:
     total = product(a, transposed(real(node, 3, scales[1], 5, 0 if is_transposed else 1), is_transposed))
     if node.has(6):
         step = emit(ops.Multiply, *scales)
-        total = emit(ops.Add, total, emit(ops.Multiply, cast(node.tensor(6), info_of(step).dtype), step))
+        bias = emit(ops.Multiply, *agreed_operands(cast(node.tensor(6), info_of(step).dtype), step))
+        total = emit(ops.Add, *agreed_operands(total, bias))
     alpha = node.attribute("alpha", 1.0)
     total = total if alpha == 1 else emit(ops.Multiply, total, full(alpha, info_of(total).dtype))
     return _quantized(node, total, 7) if node.has(7) else total
