@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from ..dialect import ops
-from ..dialect.bindings import ir
+from ..dialect.bindings import arith, ir
 from ..dialect.dtypes import numpy_dtype
 from ..dialect.errors import RelaxError
 from ..dialect.inference import boolean, broadcast_shapes, is_float
@@ -21,7 +21,7 @@ from ..dialect.symbolic import Dim, Expr
 __all__ = [
     "agreed", "alike", "bitcast", "broadcast", "cast", "common_size", "concat", "cut", "emit", "emit_check", "expand",
     "extreme_flag", "full", "in_dtype", "info_of", "integer", "match", "multiply_all", "neutral", "permute", "plus_bias",
-    "reshape", "sequence", "size_value", "slice_axis", "squeeze", "table", "tile", "unrounded", "unsqueeze",
+    "require_at_least", "reshape", "sequence", "size_value", "slice_axis", "squeeze", "table", "tile", "unrounded", "unsqueeze",
     "within_largest",
 ]  # fmt: skip
 
@@ -39,6 +39,20 @@ def emit(op_class: type[EffectOp], *operands: ir.Value | None, **attrs: Any) -> 
 def emit_check(value: ir.Value) -> None:
     """Keeps the run-time checks that making a value takes, though nothing reads it."""
     ops.Keep.create(value)
+
+
+def require_at_least(number: int | Expr | ir.Value, least: int | Expr | ir.Value, text: str) -> None:
+    """A check of each call that a size, or the element of a tensor of i64 without dimensions, is another one or more."""
+    holds = arith.CmpIOp(arith.CmpIPredicate.sge, _scalar(number), _scalar(least)).result
+    ir.Operation.create("cf.assert", [], [holds], {"msg": ir.StringAttr.get(text)})
+
+
+def _scalar(number: int | Expr | ir.Value) -> ir.Value:
+    if isinstance(number, ir.Value):
+        return ir.Operation.create("tensor.extract", [integer()], [number]).result
+    if isinstance(number, int):
+        return arith.ConstantOp(integer(), number).result
+    return arith.IndexCastOp(integer(), emit(ops.PrimValue, value=[number], result_types=[ir.IndexType.get()])).result
 
 
 def integer(width: int = 64) -> ir.Type:

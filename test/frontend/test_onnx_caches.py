@@ -134,6 +134,23 @@ def test_calls_continue_where_the_last_one_ended(make: Any, batch: int, tmp_path
 
 
 @pytest.mark.parametrize("make", [_concatenated, _grouped])
+@pytest.mark.parametrize("total", ["past + length", "total"])
+def test_less_tokens_in_all_than_new_ones_are_refused(make: Any, total: str) -> None:
+    """A mask of the new tokens alone; keys were written to the last places of the cache."""
+    proto = make()
+    proto.graph.input[1].type.tensor_type.shape.dim[1].dim_param = total
+    dims: dict[str, int | str] = {"batch": 1} | ({"past": "total - length"} if total == "total" else {})
+    executable = rx.compile(rx.from_onnx(proto, dims=dims, cache_length=12))
+    raw = {t.name: numpy_helper.to_array(t) for t in proto.graph.initializer}
+    executable.bind(executable.prepare({n: raw[n] for n in executable.manifest.raw_weights}))
+    for counted in (1, 0):
+        with pytest.raises(rx.RelaxError, match=r"to be 0 or more|to count new tokens, too|for some past"):
+            executable(input_ids=np.ones((1, 2), np.int64), attention_mask=np.ones((1, counted), np.int64))
+        executable.reset_state()
+    executable(input_ids=np.ones((1, 2), np.int64), attention_mask=np.ones((1, 2), np.int64))
+
+
+@pytest.mark.parametrize("make", [_concatenated, _grouped])
 def test_entries_share_weights_and_state(make: Any, tmp_path: Path) -> None:
     """A prompt of any length, and one token, for which code is written."""
     path = tmp_path / "model.onnx"

@@ -48,6 +48,7 @@ class Caches:
         self.pairs, self._growing = ({}, {}) if length is None else _pairs(graph)
         self.names = {present: past for past, present in self.pairs.items()}
         self._found: dict[str, Cache] = {}
+        self._checked: set[Expr] = set()
         if length is not None and not self.pairs:
             raise RelaxError("expected caches, as inputs 'past_key_values.0.key' and results 'present.0.key', got none")
         if length is not None and length < 1:
@@ -67,7 +68,7 @@ class Caches:
         known = (s.names for n, sizes in shapes.items() if n not in self.pairs for s in sizes if isinstance(s, Expr))
         room = argument(name, TensorInfo((*shape[:axis], self._length, *shape[axis + 1 :]), dtype))
         assert isinstance(used, Expr)
-        cache = self._found[name] = Cache(name, room, axis, used, frozenset[str]().union(*known))
+        cache = self._found[name] = Cache(name, room, axis, used, frozenset[str]().union(*known), self._checked)
         return GraphValue(name, dtype, shape, None, cache.before, frozenset([name]), cache=cache)
 
     def result(self, name: str, value: ir.Value) -> ir.Value:

@@ -23,12 +23,14 @@ from ...emit import (  # fmt: skip
     integer,
     multiply_all,
     permute,
+    require_at_least,
     reshape,
     sequence,
     slice_axis,
     squeeze,
     unsqueeze,
 )
+from ...ranges import at_least
 from ..caches import grown
 from ..node import Node, handles
 from ..values import GraphValue
@@ -257,11 +259,22 @@ def _stored(node: Node, index: int, new: ir.Value, places: ir.Value) -> ir.Value
     """The cache with new keys or values ``[batch, heads, length, size]`` at their places."""
     old = node.operand(index)
     if old.cache is not None and old.cache.is_here:
+        _require_total(node, new)
         return old.cache.write(lambda room: _written(room, new, places))
     if isinstance(old.shape[2], int) and node.number(6) <= old.shape[2]:
         return _written(old.value, new, places)
     longer = concat([old.value, new], 2)
     return longer if old.shape[2] == 0 else _written(longer, new, places)
+
+
+def _require_total(node: Node, new: ir.Value) -> None:
+    """A check that all tokens are as many as the new ones, or more."""
+    length, known = _known(info_of(new).shape[2]), node.operand(6).known
+    if known is not None and at_least(known.item() - length, 0, {}):
+        return
+    total = reshape(cast(node.tensor(6), integer()), ()) if known is None else known.item()
+    text = f"expected total_sequence_length of {node.name} to count new tokens, too: {length} or more"
+    require_at_least(total, length, text)
 
 
 def _written(room: ir.Value, new: ir.Value, places: ir.Value) -> ir.Value:
