@@ -121,6 +121,30 @@ def test_one_element_of_a_symbolic_dimension(index: int) -> None:
     _check(proto, [{"x": _rows(n)} for n in (3, 5, 9)])
 
 
+@pytest.mark.parametrize("index", [0, 1, 3, -1, -2])
+def test_one_element_by_a_slice_that_is_squeezed(index: int) -> None:
+    """As tf2onnx writes ``x[index]``: it is taken to be there, which each call checks."""
+    proto = _sliced(index, index + 1 if index != -1 else _LAST)
+    proto.graph.node[0].output[0] = "s"
+    proto.graph.node.append(_node("Squeeze", ["s", "axes"], ["y"]))
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0]), "axes"))
+    executable = rx.compile(rx.from_onnx(proto))
+    x = _rows(6)
+    for size in (4, 6):
+        np.testing.assert_array_equal(executable(x[:size]), x[:size][index])
+    for size in range(index + 1 if index >= 0 else -index):
+        with pytest.raises(rx.RelaxError, match="takes one element of dimension 0|a slice inside of dimension 0"):
+            executable(x[:size])
+
+
+def test_an_open_dimension_that_is_squeezed_is_of_size_one() -> None:
+    proto = model([_node("Squeeze", ["x", "one"], ["y"])], {"x": (_FLOAT, [3, None])}, ["y"], {"one": np.array([1])})
+    executable, x = rx.compile(rx.from_onnx(proto)), np.ones((3, 2), np.float32)
+    np.testing.assert_array_equal(executable(x[:, :1]), x[:, 0])
+    with pytest.raises(rx.RelaxError, match="y, which takes one element of dimension 1.*expected dimension 1 to be 1"):
+        executable(x)
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_an_element_by_a_negated_size(rank: int) -> None:
     """It counts from the end; a table that is shorter has none."""

@@ -10,7 +10,7 @@ from ...dialect.inference import broadcast_shapes
 from ...dialect.symbolic import Dim, Expr
 from ..emit import agreed, common_size, expand, info_of, match
 
-__all__ = ["agreed_factors", "agreed_operands", "expanded_to", "with_size", "with_sizes"]
+__all__ = ["agreed_factors", "agreed_operands", "expanded_to", "with_one", "with_size", "with_sizes"]
 
 #: Before the message of a check that failed, as the place of what is checked.
 _ASSUMED = "{name}, which takes sizes to be equal unless dims= of the import says what they are"
@@ -25,7 +25,9 @@ def agreed_operands(*values: ir.Value) -> list[ir.Value]:
     columns = _columns(values)
     if any(len({d for d in column if isinstance(d, int) and d != 1}) > 1 for column in columns):
         return list(values)  # the operator says what is wrong with them
-    with _place_of_check(is_assumed=any(_is_assumed(column) for column in columns)):
+    if not any(_is_assumed(column) for column in columns):
+        return agreed(*values)
+    with _place_of_check():
         return agreed(*values)
 
 
@@ -41,12 +43,10 @@ def _is_assumed(column: Sequence[Dim]) -> bool:
     return len(sizes) > 1 and len(names) > 1
 
 
-def _place_of_check(is_assumed: bool = True) -> ir.Location:
+def _place_of_check(text: str = _ASSUMED) -> ir.Location:
     here = ir.Location.current
     assert here is not None
-    if not is_assumed or not isinstance(here, ir.NameLoc):
-        return here
-    return ir.Location.name(_ASSUMED.format(name=here.name_str), here.child_loc)
+    return ir.Location.name(text.format(name=here.name_str), here.child_loc) if isinstance(here, ir.NameLoc) else here
 
 
 def with_size(x: ir.Value, axis: int, size: Dim) -> ir.Value:
@@ -56,12 +56,20 @@ def with_size(x: ir.Value, axis: int, size: Dim) -> ir.Value:
 
 def with_sizes(x: ir.Value, sizes: Mapping[int, Dim]) -> ir.Value:
     """The same of sizes by axis."""
+    with _place_of_check():
+        return _matched(x, sizes)
+
+
+def with_one(x: ir.Value, *axes: int) -> ir.Value:
+    """The tensor, where dimensions whose sizes a call tells are taken to be of size 1, which is checked."""
+    with _place_of_check(f"{{name}}, which takes one element of {', '.join(f'dimension {a}' for a in axes)}"):
+        return _matched(x, dict.fromkeys(axes, 1))
+
+
+def _matched(x: ir.Value, sizes: Mapping[int, Dim]) -> ir.Value:
     info = info_of(x)
     shape = tuple(s if isinstance(d, Expr) and (s := sizes.get(i)) is not None else d for i, d in enumerate(info.shape))
-    if shape == tuple(info.shape):
-        return x
-    with _place_of_check():
-        return match(x, info.with_(shape=shape))
+    return x if shape == tuple(info.shape) else match(x, info.with_(shape=shape))
 
 
 def agreed_factors(a: ir.Value, b: ir.Value) -> list[ir.Value]:

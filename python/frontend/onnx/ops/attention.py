@@ -206,6 +206,7 @@ def _group_query_attention(node: Node) -> list[ir.Value]:
         angles = [unsqueeze(emit(ops.Take, node.tensor(i), at, axis=0), 1) for i in (7, 8)]
         query, key = (rotate(x, angles[0], angles[1], bool(node.attribute("rotary_interleaved", 0))) for x in (query, key))
     if node.has(3):
+        _require_total(node, key)
         key, value = (_stored(node, i, new, places) for i, new in ((3, key), (4, value)))
     present = [key, value]
     total = node.operand(6).known
@@ -259,7 +260,6 @@ def _stored(node: Node, index: int, new: ir.Value, places: ir.Value) -> ir.Value
     """The cache with new keys or values ``[batch, heads, length, size]`` at their places."""
     old = node.operand(index)
     if old.cache is not None and old.cache.is_here:
-        _require_total(node, new)
         return old.cache.write(lambda room: _written(room, new, places))
     if isinstance(old.shape[2], int) and node.number(6) <= old.shape[2]:
         return _written(old.value, new, places)
@@ -268,9 +268,9 @@ def _stored(node: Node, index: int, new: ir.Value, places: ir.Value) -> ir.Value
 
 
 def _require_total(node: Node, new: ir.Value) -> None:
-    """A check that all tokens are as many as the new ones, or more."""
-    length, known = _known(info_of(new).shape[2]), node.operand(6).known
-    if known is not None and at_least(known.item() - length, 0, {}):
+    """A check that all tokens of a cache that is state are as many as the new ones, or more."""
+    length, known, cache = _known(info_of(new).shape[2]), node.operand(6).known, node.operand(3).cache
+    if cache is None or not cache.is_here or (known is not None and at_least(known.item() - length, 0, {})):
         return
     total = reshape(cast(node.tensor(6), integer()), ()) if known is None else known.item()
     text = f"expected total_sequence_length of {node.name} to count new tokens, too: {length} or more"

@@ -34,7 +34,7 @@ from ...emit import (
 )  # fmt: skip
 from ...padding import padded_by_edges, padded_by_number
 from ..caches import grown
-from ..equal_sizes import expanded_to
+from ..equal_sizes import expanded_to, with_one
 from ..node import Node, handles
 from ..tensors import element_dtype
 from ..values import known_value, numbers_array, relax_dtype, require_places
@@ -136,10 +136,11 @@ def _flatten(node: Node) -> ir.Value:
 
 @handles("Squeeze")
 def _squeeze(node: Node) -> ir.Value:
+    """A size that a call tells is taken to be 1, as that of ``x[k : k + 1]``, which tf2onnx writes for ``x[k]``."""
     axes = node.listed("axes", 1)
     shape = node.operand(0).shape
     given = [i for i, d in enumerate(shape) if d == 1] if axes is None else node.axes(axes, len(shape))
-    return squeeze(node.tensor(0), *sorted(given))
+    return squeeze(with_one(node.tensor(0), *sorted(given)), *sorted(given))
 
 
 @handles("Unsqueeze")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
+from ....dialect.size_choices import alternatives
 from ....dialect.symbolic import Dim, Expr
 from ...emit import emit, full, info_of, integer, slice_axis, squeeze
 from ...ranges import Ranges, at_most, larger, smaller
@@ -47,8 +48,16 @@ def slice_of(x: ir.Value, axis: int, begin: Dim, end: Dim, step: int) -> ir.Valu
         return _backwards(x, axis, begin, end, step)
     ranges = present([size])
     if isinstance(begin, int) and isinstance(end, int):
-        return slice_axis(x, axis, *limited_bounds(_finite(begin), _finite(end), size, ranges), step)
+        return slice_axis(x, axis, *_places(_finite(begin), _finite(end), size, ranges), step)
     return slice_axis(x, axis, _limited(begin, size, ranges), _limited(end, size, ranges), step)
+
+
+def _places(begin: int, end: int, size: int | Expr, ranges: Ranges) -> tuple[int | Expr, int | Expr]:
+    """Bounds by numbers; where they are no simple expressions anyway, of a dimension of 0, too."""
+    start, stop = limited_bounds(begin, end, size, ranges)
+    if any(isinstance(n, Expr) and alternatives(n) is not None for n in (start, stop)):
+        return limited_bounds(begin, end, size, {})
+    return start, stop
 
 
 def _backwards(x: ir.Value, axis: int, begin: int | Expr, end: int | Expr, step: int) -> ir.Value:
