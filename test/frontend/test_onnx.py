@@ -65,6 +65,16 @@ def test_names_of_inputs_weights_results_and_sizes_are_the_models() -> None:
     assert [o.name for o in signature.outputs] == ["y"]
 
 
+def test_a_value_may_be_several_results() -> None:
+    inputs = {"x": (TensorProto.FLOAT, [2])}
+    proto = model([helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Abs", ["x"], ["y.1"])], inputs, ["y", "y", "y.1"])
+    module = rx.from_onnx(proto)
+    assert [o.name for o in module.functions["main"].outputs] == ["y", "y.2", "y.1"]
+    x = np.array([1, -2], np.float32)
+    for found, wanted in zip(rx.compile(module)(x), (-x, -x, abs(x)), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_sizes_without_a_name_are_symbols_of_their_own() -> None:
     proto = model([helper.make_node("Exp", ["x"], ["y"])], {"x": (TensorProto.FLOAT, [None, 4])}, ["y"])
     (signature,) = rx.from_onnx(proto).functions.values()

@@ -130,6 +130,30 @@ def test_loops_that_data_ends(limited: bool) -> None:
     _check(proto, [_FLOAT] * len(proto.graph.output), calls)
 
 
+@pytest.mark.parametrize(("most", "by_data"), [(None, True), (2**63 - 1, True), (20, True), (20, False)])
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_sizes_of_what_rounds_carry_are_those_that_they_want(most: int | None, by_data: bool, order: str) -> None:
+    """Of tensors whose sizes have no name: one that rounds add another one to is as large as that, which each call checks."""
+    node, first, other = helper.make_node, order[0], order[1]
+    types = {"i": (_INT64, []), "c": (_BOOL, []), "v": (_FLOAT, [None, 3])}
+    nodes = [node("Add", ["v", other], ["v1"]), node("ReduceMax", ["v1"], ["top"], keepdims=0)]
+    nodes.append(node("Less", ["top", "limit"], ["c1"]) if by_data else node("Identity", ["c"], ["c1"]))
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [helper.make_tensor_value_info(n, t, s) for n, (t, s) in types.items()],
+        [helper.make_tensor_value_info("c1", _BOOL, None), helper.make_tensor_value_info("v1", _FLOAT, None)],
+    )
+    weights = {"limit": np.float32(9), "most": np.array(most or 0), "true": np.array(True)}
+    loop = node("Loop", ["" if most is None else "most", "true", first], ["y"], body=body)
+    proto = model([loop], {n: (_FLOAT, [None, 3]) for n in "ab"}, ["y"], weights)
+    executable = rx.compile(rx.from_onnx(proto))
+    arrays = {first: np.zeros((2, 3), np.float32), other: np.ones((2, 3), np.float32)}
+    np.testing.assert_array_equal(executable(**arrays), np.full((2, 3), 9 if by_data else 20))
+    with pytest.raises(rx.RelaxError, match="expected dimension 0 to be"):
+        executable(**(arrays | {"b": np.ones((4, 3), np.float32)}))
+
+
 def test_results_of_rounds_without_a_limit_are_refused() -> None:
     with pytest.raises(rx.RelaxError, match="are limited by a number that is known or symbolic, got no limit"):
         rx.from_onnx(_doubling(limited=False, with_results=True))

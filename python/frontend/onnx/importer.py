@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -121,6 +122,15 @@ def import_model(
         return _Import(read, dict(values or {}), given, dims or {}, cache_length, lists).run()
 
 
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of results: one that is there already, as of a value that is two results, is followed by a number."""
+    found: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}.{i}" for i in itertools.count(1))
+        found[name if name not in found else next(n for n in numbered if n not in found and n not in names)] = None
+    return list(found)
+
+
 def _read(model: Any) -> OnnxModel:
     if importlib.util.find_spec("onnx") is None:
         raise RelaxError("expected onnx to be installed; pip install relaxir[onnx]")
@@ -187,7 +197,7 @@ class _Import:
             func.ReturnOp(results)
         weights = self.conversion.weights
         add_fixed_weights(self.module.operation, weights.fixed(self.conversion.read))
-        self._finish(inputs, names, results)
+        self._finish(inputs, _distinct(names), results)
         arrays = {name: (lambda t=tensor: weights.read(t)) for name, tensor in weights.used.items()}
         return Imported(Module(self.module), arrays, inputs, [o.name for o in graph.output], layouts)
 

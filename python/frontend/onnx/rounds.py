@@ -14,6 +14,7 @@ from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, Expr
 from ..emit import concat, emit, full, info_of, integer, match, reshape, slice_axis, squeeze, unsqueeze
 from ..places import first_of
+from .equal_sizes import with_sizes
 from .values import GraphValue, known_value, numbers_array, tensor_value
 
 __all__ = [
@@ -34,12 +35,13 @@ OpenBody = Callable[[GraphValue, ir.Value, "list[Any]"], "tuple[ir.Value, list[A
 
 
 @contextmanager
-def scratch() -> Generator[None]:
-    """What is emitted inside is thrown away: types are inferred by it."""
+def scratch() -> Generator[ir.Block]:
+    """What is emitted inside, into a block of its own, is thrown away: types are inferred by it."""
     holder = scf.ExecuteRegionOp([])
     try:
-        with ir.InsertionPoint(holder.regions[0].blocks.append()):
-            yield
+        block = holder.regions[0].blocks.append()
+        with ir.InsertionPoint(block):
+            yield block
     finally:
         holder.operation.erase()
 
@@ -110,10 +112,11 @@ def _counted(
     count: int | Expr, carried: list[Any], body: Body, names: Collection[str] | None
 ) -> tuple[list[Any], list[ir.Value]]:  # fmt: skip
     """``scf.for`` that carries the round's number, what is carried, and the results, into which each round writes."""
-    starts = [c.value for c in carried]
-    with scratch():
-        after, given = body(_tensor(full(0, integer())), [_tensor(v) for v in starts])
-        infos, pieces = _types(starts, after, given, names)
+
+    def once(values: list[Any]) -> tuple[list[Any], list[Any]]:
+        return body(_tensor(full(0, integer())), values)
+
+    starts, infos, pieces = _traced([c.value for c in carried], once, names)
     starts = [as_type(v, i) for v, i in zip(starts, infos, strict=True)]
     room = [full(0, p.dtype, (count, *p.shape)) for p in pieces]
     loop = scf.ForOp(_index(0), _index(count), _index(1), [full(0, integer()), *starts, *room])
@@ -149,12 +152,14 @@ def repeat_while(
     Raises:
         RelaxError: rounds give results, and their number is not limited.
     """
-    starts = [c.value for c in carried]
     flag = TensorInfo((), boolean())
     condition = reshape(condition, ())
-    with scratch():
-        _, after, given = body(_tensor(full(0, integer())), condition, [_tensor(v) for v in starts])
-        infos, pieces = _types(starts, after, given, names)
+
+    def once(values: list[Any]) -> tuple[list[Any], list[Any]]:
+        _, after, given = body(_tensor(full(0, integer())), condition, values)
+        return after, given
+
+    starts, infos, pieces = _traced([c.value for c in carried], once, names)
     starts = [as_type(v, i) for v, i in zip(starts, infos, strict=True)]
     rows = [full(0, p.dtype, _room(room, p)) for p in pieces]
     values = [full(0, integer()), condition, *starts, *rows]
@@ -179,6 +184,33 @@ def repeat_while(
 
 def _tensor(value: ir.Value) -> GraphValue:
     return tensor_value("carried", value)
+
+
+def _traced(
+    starts: list[ir.Value], once: Callable[[list[Any]], tuple[list[Any], list[Any]]], names: Collection[str] | None
+) -> tuple[list[ir.Value], list[TensorInfo], list[TensorInfo]]:
+    """What is carried into the first round, of the sizes that a round takes sizes to be; what rounds carry, and give.
+
+    Raises:
+        RelaxError: sizes of what rounds give are not the same in all.
+    """
+    with scratch() as block:
+        after, given = once([_tensor(v) for v in starts])
+        equal = _taken_to_be_equal(block)
+        pairs = [zip(info_of(a).shape, info_of(b.value).shape, strict=False) for a, b in zip(starts, after, strict=True)]
+        sizes = [{i: y for i, (x, y) in enumerate(p) if (x, y) in equal} for p in pairs]
+        if not any(sizes):
+            return starts, *_types(starts, after, given, names)
+    starts = [with_sizes(v, s) for v, s in zip(starts, sizes, strict=True)]
+    with scratch():
+        return starts, *_types(starts, *once([_tensor(v) for v in starts]), names)
+
+
+def _taken_to_be_equal(block: ir.Block) -> set[tuple[Dim, Dim]]:
+    """Sizes of tensors, and what operators of a block take them to be."""
+    casts = [op.operation for op in block.operations if op.operation.name == "relax.match_cast"]
+    shapes = [(info_of(c.operands[0]).shape, info_of(c.results[0]).shape) for c in casts]
+    return {(x, y) for before, after in shapes for x, y in zip(before, after, strict=True) if isinstance(x, Expr) and x != y}
 
 
 def _types(

@@ -11,6 +11,7 @@ import numpy as np
 from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
+from ....dialect.inference import boolean
 from ....dialect.symbolic import Dim, Expr
 from ....weights.onnx_tensors import tensor_array
 from ...emit import (
@@ -199,11 +200,24 @@ def _pad(node: Node) -> ir.Value:
     assert amounts is not None
     rank = node.rank(0)
     axes = node.axes(node.numbers(3) if node.has(3) else None, rank)
-    value = node.attribute("value", 0.0) if node.version < 11 else node.number(2, 0)
+    pads = list(zip(axes, amounts, amounts[len(axes) :], strict=False))
     x = node.tensor(0)
-    for i, axis in enumerate(axes):
-        x = padded(x, axis, amounts[i], amounts[i + len(axes)], mode, value)
+    if mode == "constant" and node.has(2) and node.operand(2).known is None and node.operand(2).load is None:
+        return _padded_by_element(x, pads, reshape(node.tensor(2), ()))
+    value = node.attribute("value", 0.0) if node.version < 11 else node.number(2, 0)
+    return _padded(x, pads, mode, value)
+
+
+def _padded(x: ir.Value, pads: Sequence[tuple[int, Any, Any]], mode: str, value: Any) -> ir.Value:
+    for axis, before, after in pads:
+        x = padded(x, axis, before, after, mode, value)
     return x
+
+
+def _padded_by_element(x: ir.Value, pads: Sequence[tuple[int, Any, Any]], value: ir.Value) -> ir.Value:
+    """By a number that is computed: ones, padded by zeros, say where it is not."""
+    inside = _padded(full(1, integer(8), info_of(x).shape), pads, "constant", 0)
+    return emit(ops.Where, cast(inside, boolean()), _padded(x, pads, "constant", 0), value)
 
 
 def padded(x: ir.Value, axis: int, before: Any, after: Any, mode: str, value: Any = 0) -> ir.Value:
