@@ -188,6 +188,16 @@ def test_rows_of_a_batch_may_be_shorter() -> None:
         np.testing.assert_allclose(both[row], alone[0], rtol=1e-4, atol=1e-5)
 
 
+def test_rows_that_are_longer_than_the_cache_are_refused() -> None:
+    """What is behind the last place of a row is another row's."""
+    proto = _grouped()
+    executable = rx.compile(rx.from_onnx(proto, dims={"batch": 2}, cache_length=4))
+    raw = {t.name: numpy_helper.to_array(t) for t in proto.graph.initializer}
+    executable.bind(executable.prepare({n: raw[n] for n in executable.manifest.raw_weights}))
+    with pytest.raises(rx.RelaxError, match=r"expected indices in \[0, 4\)"):
+        executable(input_ids=np.ones((2, 2), np.int64), attention_mask=np.array([[4, 0, 1], [1, 1, 0]]))
+
+
 def test_what_state_cannot_be_made_of() -> None:
     refused: list[tuple[onnx.ModelProto, dict[str, Any], str]] = [
         (_grouped(), {"cache_length": 8}, "expected a cache 'past_key_values.0.key' of known sizes, got 'batch'"),

@@ -35,6 +35,7 @@ from ..caches import grown
 from ..node import Node, handles
 from ..values import GraphValue
 from .fused import rotate
+from .indexing import place_in
 
 _DOMAIN = "com.microsoft"
 
@@ -285,7 +286,7 @@ def _written(room: ir.Value, new: ir.Value, places: ir.Value) -> ir.Value:
     if batch == 1:
         return emit(ops.IndexCopy, room, reshape(places, (length,)), new, axis=2)
     first = emit(ops.Multiply, reshape(sequence(0, batch * heads), (batch, heads, 1)), full(size, i64))
-    rows = emit(ops.Add, first, unsqueeze(places, 1))
+    rows = emit(ops.Add, first, unsqueeze(place_in(places, size, wrap=False), 1))
     flat = reshape(room, (batch * heads * size, shape[3]))
     values = reshape(new, (batch * heads * length, shape[3]))  # type: ignore[operator]
     return reshape(emit(ops.IndexCopy, flat, reshape(rows, (batch * heads * length,)), values, axis=0), shape)  # type: ignore[operator]

@@ -7,10 +7,12 @@ from typing import Any
 from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
-from ....dialect.symbolic import Expr
+from ....dialect.symbolic import Dim, Expr
 from ...emit import cast, emit, expand, full, info_of, integer, multiply_all, reshape, sequence, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
 from .slices import element_of
+
+__all__ = ["place_in"]
 
 
 @handles("Gather")
@@ -47,7 +49,7 @@ def _scatter_elements(node: Node) -> ir.Value:
     shape, places = info_of(x).shape, info_of(indices).shape
     if all(i == axis or a == b for i, (a, b) in enumerate(zip(shape, places, strict=True))):
         return emit(ops.ScatterElements, x, indices, updates, axis=axis, reduction=reduction)
-    flat = _flat_places(indices, shape, axis)
+    flat = _flat_places(place_in(indices, shape[axis]), shape, axis)
     count = multiply_all(shape)
     rows = [reshape(v, (multiply_all(places),)) for v in (flat, updates)]
     return reshape(emit(ops.ScatterElements, reshape(x, (count,)), *rows, axis=0, reduction=reduction), shape)
@@ -56,15 +58,12 @@ def _scatter_elements(node: Node) -> ir.Value:
 _REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
-def _flat_places(indices: ir.Value, shape: Any, axis: int) -> ir.Value:
-    """Where in the row-major tensor of that shape each index points."""
+def _flat_places(index: ir.Value, shape: Any, axis: int) -> ir.Value:
+    """Where in the row-major tensor of that shape each place of an axis is."""
     i64 = integer()
-    size = shape[axis]
-    index = cast(indices, i64)
-    index = emit(ops.Where, emit(ops.Less, index, full(0, i64)), emit(ops.Add, index, full(size, i64)), index)
     total: ir.Value | None = None
     step: Any = 1
-    places = info_of(indices).shape
+    places = info_of(index).shape
     for i in reversed(range(len(shape))):
         along = index if i == axis else _along(sequence(0, places[i], 1), i, len(shape))
         part = emit(ops.Multiply, along, full(step, i64))
@@ -72,6 +71,16 @@ def _flat_places(indices: ir.Value, shape: Any, axis: int) -> ir.Value:
         step = step * shape[i]
     assert total is not None
     return expand(total, places)
+
+
+def place_in(indices: ir.Value, size: Dim, wrap: bool = True) -> ir.Value:
+    """Indices of a dimension counted from its start, which are looked up: those that it has not are refused, as by ``Take``.
+
+    Places of other rows would be theirs once they are those of a flattened tensor.
+    """
+    if size is None:
+        raise RelaxError("expected dimensions that are known or symbolic")
+    return emit(ops.Take, sequence(0, size), cast(indices, integer()), axis=0, wrap_negative_indices=wrap)
 
 
 def _along(x: ir.Value, axis: int, rank: int) -> ir.Value:
@@ -89,15 +98,10 @@ def _scatter_nd(node: Node) -> ir.Value:
         raise RelaxError("expected indices whose last dimension is known")
     i64 = integer()
     total: ir.Value = full(0, i64)
-    index = cast(indices, i64)
     rank = len(places)
     for i in range(depth):
-        part = squeeze(slice_axis(index, rank - 1, i, i + 1), rank - 1)
-        size = shape[i]
-        if size is None:
-            raise RelaxError("expected dimensions that are known or symbolic")
-        part = emit(ops.Where, emit(ops.Less, part, full(0, i64)), emit(ops.Add, part, full(size, i64)), part)
-        total = emit(ops.Add, emit(ops.Multiply, total, full(size, i64)), part)
+        part = place_in(squeeze(slice_axis(indices, rank - 1, i, i + 1), rank - 1), shape[i])
+        total = emit(ops.Add, emit(ops.Multiply, total, full(shape[i], i64)), part)
     rows, rest = multiply_all(shape[:depth]), multiply_all(shape[depth:])
     count = multiply_all(places[:-1])
     flat = reshape(x, (rows, rest))
@@ -145,6 +149,7 @@ def _tensor_scatter(node: Node) -> ir.Value:
         places = emit(ops.Add, start, places)
     if node.attribute("mode", "linear") == "circular":
         places = emit(ops.Mod, places, full(size, i64))
+    places = place_in(places, size, wrap=False)
     shape = info_of(update).shape
     flat = _flat_places(expand(places, shape), info_of(x).shape, axis)
     row = (multiply_all(shape),)

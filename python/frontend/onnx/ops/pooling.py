@@ -223,7 +223,7 @@ def _max_unpool(node: Node) -> ir.Value:
     flat = full(0, node.dtype(), (count,))
     elements = reshape(node.tensor(0), (multiply_all(node.operand(0).shape),))
     places = reshape(node.tensor(1), (multiply_all(node.operand(1).shape),))
-    result = reshape(emit(ops.ScatterElements, flat, places, elements, axis=0), shape)
+    result = reshape(emit(ops.ScatterElements, flat, places, elements, axis=0, wrap_negative_indices=False), shape)
     wanted = node.numbers(2) if node.has(2) else shape
     for axis, (size, had) in enumerate(zip(wanted, shape, strict=True)):
         result = pad_axis(result, axis, (0, size - had))
