@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
+import relaxir as rx
 from relaxir import backend
 from support.onnx_models import model
 
@@ -78,3 +80,37 @@ def test_results_are_those_of_onnx_runtime(name: str) -> None:
     # Of codes one where the number is at the edge between two: ONNX Runtime uses tables and fixed-point factors.
     tolerance = 2e-5 if found.dtype == np.float32 else 1
     np.testing.assert_allclose(found.astype(np.float64), np.asarray(wanted, np.float64), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.uint4, ml_dtypes.int4])
+@pytest.mark.parametrize("has_zero", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "gather", "along"),
+    [
+        ((32, 64), 0, 1),
+        ((32, 64), 0, 0),
+        ((32, 64), 1, 0),
+        ((40, 6), 1, 0),
+        ((6, 40), 0, 1),
+        ((40, 6), 0, 0),
+        ((5, 20, 7), 2, 1),
+    ],
+)
+def test_parts_of_a_table_with_blocks_along_any_axis(
+    dtype: Any, has_zero: bool, shape: tuple[int, ...], gather: int, along: int
+) -> None:
+    """The last block may be shorter. Source: ContribOperators.md of ONNX Runtime, GatherBlockQuantized."""
+    rng, block = np.random.default_rng(0), 16
+    low, high = (0, 16) if dtype is ml_dtypes.uint4 else (-8, 8)
+    blocks = [-(-n // block) if axis == along else n for axis, n in enumerate(shape)]
+    data, zero = (rng.integers(low, high, s) for s in (shape, blocks))
+    scale = (rng.random(blocks) + 0.1).astype(np.float32)
+    arrays = {"d": data.astype(dtype), "s": scale} | ({"z": zero.astype(dtype)} if has_zero else {})
+    how = {"domain": "com.microsoft", "gather_axis": gather, "quantize_axis": along, "block_size": block}
+    node = helper.make_node("GatherBlockQuantized", ["d", "i", "s", *(["z"] if has_zero else [])], ["y"], **how)
+    executable = rx.compile(rx.from_onnx(model([node], {"i": (TensorProto.INT64, ["n", 2])}, ["y"], arrays, opset=21)))
+    executable.bind(executable.prepare(arrays))
+    each = np.arange(shape[along]) // block
+    wide = (data - np.take(zero if has_zero else zero * 0, each, along)) * np.take(scale, each, along)
+    indices = np.array([[1, -1], [3, 0]])
+    np.testing.assert_allclose(executable(indices), np.take(wide, indices, gather), rtol=1e-6)

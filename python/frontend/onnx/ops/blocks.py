@@ -25,6 +25,8 @@ from ...emit import (
     unsqueeze,
 )
 from ..node import Node, handles
+from .indexing import place_in
+from .quantize import per_block
 
 _DOMAIN = "com.microsoft"
 #: The ``accuracy_level`` of MatMulNBits that has rows in eight bits.
@@ -115,16 +117,27 @@ def _zero_points(node: Node, bits: int, n: int, blocks: int) -> ir.Value:
 
 @handles(f"{_DOMAIN}.GatherBlockQuantized")
 def _gather_blocks(node: Node) -> ir.Value:
-    """Rows of a table, with blocks along its last dimension; a byte may hold two elements."""
-    rank = node.rank(0)
-    if node.axis(0, rank, "gather_axis") != 0 or node.axis(1, rank, "quantize_axis") != rank - 1:
-        raise RelaxError("expected rows of a table, with blocks along its last dimension")
-    indices = node.tensor(1)
-    data, scale, *zeros = (emit(ops.Take, node.tensor(i), indices, axis=0) for i in (0, 2, 3) if node.has(i))
+    """Parts of a table along one axis, with blocks along any; a byte may hold several elements of the last dimension."""
+    rank, block = node.rank(0), node.attribute("block_size", 128)
+    axis, along = node.axis(0, rank, "gather_axis"), node.axis(1, rank, "quantize_axis")
+    is_packed = node.dtype().width == 8
+    if is_packed and (axis != 0 or along != rank - 1):
+        raise RelaxError("expected rows of a table of bytes, with blocks along its last dimension")
+    bits = node.attribute("bits", 4) if is_packed else node.dtype().width
+    places = of_blocks = node.tensor(1)
+    if axis == along:
+        places = place_in(places, node.size(0, axis))
+        of_blocks = emit(ops.Divide, places, full(block, integer()))
+    data = emit(ops.Take, node.tensor(0), places, axis=axis)
+    scale, *zeros = (emit(ops.Take, node.tensor(i), of_blocks, axis=axis) for i in (2, 3) if node.has(i))
     last = info_of(data).rank - 1
-    if node.dtype().width != 8:
-        return emit(ops.Dequantize, data, scale, zeros[0] if zeros else full(0, node.dtype()), axis=last)
-    bits = node.attribute("bits", 4)
-    data = _integers(data, bits, node.known_size(0, rank - 1) * 8 // bits)
-    zero = _integers(zeros[0], bits, node.known_size(2, rank - 1)) if zeros else _middle(bits)
+    zero = zeros[0] if zeros else _middle(bits) if is_packed else full(0, node.dtype())
+    if is_packed:
+        data = _integers(data, bits, node.known_size(0, rank - 1) * 8 // bits)
+        zero = _integers(zero, bits, node.known_size(2, rank - 1)) if zeros else zero
+    at = along if along < axis else along + node.rank(1) - 1
+    if axis != along:
+        size = info_of(data).shape[at]
+        scale = per_block(scale, at, block, size)
+        zero = per_block(zero, at, block, size) if zeros else zero
     return emit(ops.Dequantize, data, scale, zero, axis=last)

@@ -21,7 +21,7 @@ from .elementwise import saturated
 from .linear_algebra import product
 
 
-def _blocks(parameter: ir.Value, axis: int, block: int, size: object) -> ir.Value:
+def per_block(parameter: ir.Value, axis: int, block: int, size: object) -> ir.Value:
     """One per block along an axis, where the last block may be shorter: then one per element."""
     if not block:
         return parameter
@@ -45,8 +45,8 @@ def _parameters(node: Node) -> tuple[ir.Value, ir.Value | None, int]:
     zero = parameter(node, 2) if node.has(2) else None
     if block:
         size = info_of(node.tensor(0)).shape[axis]
-        scale = _blocks(scale, axis, block, size)
-        zero = None if zero is None else _blocks(zero, axis, block, size)
+        scale = per_block(scale, axis, block, size)
+        zero = None if zero is None else per_block(zero, axis, block, size)
     return scale, zero, axis if info_of(scale).rank else 0
 
 
