@@ -91,6 +91,17 @@ def test_sequences_that_a_scan_reads_are_of_one_length() -> None:
         executable(a, b, c[:4])
 
 
+@pytest.mark.parametrize("new_axis", [0, 1])
+def test_tensors_of_a_sequence_that_are_joined(new_axis: int) -> None:
+    nodes = [
+        _node("SequenceConstruct", ["a", "b"], ["s"]),
+        _node("ConcatFromSequence", ["s"], ["y"], axis=0, new_axis=new_axis),
+    ]
+    executable = _check(model(nodes, _sizes(["m", 4], [None, None]), ["y"]), _numbers(3, 4), _numbers(3, 4, seed=1))
+    with pytest.raises(rx.RelaxError, match="expected dimension 1 to be"):
+        executable(_numbers(3, 4), _numbers(2, 4) if new_axis else _numbers(3, 5))
+
+
 def test_a_size_of_one_is_broadcast_where_the_import_knows_it() -> None:
     """Else the call is refused, with the way to say so."""
     proto = model([_node("Add", ["a", "b"], ["y"])], _sizes(["m", 4], [None, 4]), ["y"])

@@ -101,7 +101,7 @@ def _scatter_nd(node: Node) -> ir.Value:
     rank = len(places)
     for i in range(depth):
         part = place_in(squeeze(slice_axis(indices, rank - 1, i, i + 1), rank - 1), shape[i])
-        total = emit(ops.Add, emit(ops.Multiply, total, full(shape[i], i64)), part)
+        total = emit(ops.Add, emit(ops.Multiply, total, full(node.size(0, i), i64)), part)
     rows, rest = multiply_all(shape[:depth]), multiply_all(shape[depth:])
     count = multiply_all(places[:-1])
     flat = reshape(x, (rows, rest))

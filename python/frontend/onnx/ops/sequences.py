@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ....dialect import ops
 from ....dialect.errors import RelaxError
-from ...emit import emit, slice_axis, squeeze, unsqueeze
+from ...emit import alike, concat, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
 from ..values import GraphValue, TensorSequence, known_value, tensor_value
 
@@ -90,10 +89,7 @@ def _concat(node: Node) -> Any:
     rank = node.sequence(0).items[0].rank + stack
     axis = node.axis(None, rank)
     values = [unsqueeze(v, axis) for v in values] if stack else values
-    total = values[0]
-    for value in values[1:]:
-        total = emit(ops.Concat, total, value, axis=axis)
-    return total
+    return concat(alike(values, axis), axis)
 
 
 @handles("Optional")
