@@ -267,6 +267,12 @@ def test_one_node_runs() -> None:
     np.testing.assert_array_equal(found, np.full((4, 2), 0.25, np.float32))
 
 
+def test_the_sign_of_no_number() -> None:
+    x = np.array([np.nan, -0.0, -np.inf, 2], np.float32)
+    (found,) = backend.run_node(helper.make_node("Sign", ["x"], ["y"]), [x])
+    np.testing.assert_array_equal(found, np.sign(x))
+
+
 def test_devices_that_are_not_there_are_refused() -> None:
     assert backend.supports_device("CPU:0")
     with pytest.raises(rx.RelaxError, match="expected device CPU, got 'CUDA'"):

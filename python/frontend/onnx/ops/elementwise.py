@@ -26,7 +26,7 @@ _UNARY: dict[str, type[EffectOp]] = {
     "Abs": ops.Abs, "Acos": ops.Acos, "Acosh": ops.Acosh, "Asin": ops.Asin, "Asinh": ops.Asinh, "Atan": ops.Atan,
     "Atanh": ops.Atanh, "Cos": ops.Cos, "Cosh": ops.Cosh, "Sin": ops.Sin, "Sinh": ops.Sinh, "Tan": ops.Tan, "Tanh": ops.Tanh,
     "Erf": ops.Erf, "Exp": ops.Exp, "Log": ops.Log, "Neg": ops.Negative, "Reciprocal": ops.Reciprocal, "Sigmoid": ops.Sigmoid,
-    "Sqrt": ops.Sqrt, "Not": ops.LogicalNot, "BitwiseNot": ops.BitwiseNot, "Sign": ops.Sign, "Ceil": ops.Ceil,
+    "Sqrt": ops.Sqrt, "Not": ops.LogicalNot, "BitwiseNot": ops.BitwiseNot, "Ceil": ops.Ceil,
     "Floor": ops.Floor, "Round": ops.Round, "IsNaN": ops.IsNan, "Softplus": ops.Softplus, "HardSwish": ops.HardSwish,
 }  # fmt: skip
 
@@ -57,6 +57,14 @@ def _combined(node: Node, op_class: type[EffectOp]) -> ir.Value:
 
 
 _register()
+
+
+@handles("Sign")
+def _sign(node: Node) -> ir.Value:
+    """NaN of NaN, as of ONNX Runtime and NumPy; relax's, as PyTorch's, is 0."""
+    x = node.tensor(0)
+    signs = emit(ops.Sign, x)
+    return emit(ops.Where, emit(ops.IsNan, x), x, signs) if is_float(node.dtype()) else signs
 
 
 @handles("Mean")
