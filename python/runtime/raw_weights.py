@@ -224,6 +224,8 @@ class RawWeights:
             value = known_value(spec) if spec.value is not None else self._part(spec, self._computed[name])
             return value if piece is None else ranges_of(value, {axis: [(begin, end)] for axis, begin, end in piece.along})
         array = self._read(spec, found, place, piece)
+        if self._source.is_lazy and array.dtype.name.startswith("float8_") and array.dtype != spec.array.dtype:
+            self._refuse_unread(parameters_beside(self.extra, [found]))
         self.check_finite(name, array)
         wanted = WeightSpec(name, part_spec(spec.array, piece))
         if array.dtype == spec.array.dtype and array.shape == wanted.array.shape:
@@ -359,9 +361,11 @@ class RawWeights:
         stored = {n: self._joined[n].names if n in self._joined else [at] for n, at in self._found.items() if at is not None}
         floats = [at for n, (dtype, _) in self._changed.items() if dtype.name.startswith("float8_") for at in stored[n]]
         used = [at for names in stored.values() for at in names]
-        unread = dict.fromkeys([*served.parameters(self.extra, used), *parameters_beside(self.extra, floats)])
+        self._refuse_unread([*served.parameters(self.extra, used), *parameters_beside(self.extra, floats)])
+
+    def _refuse_unread(self, unread: Iterable[str]) -> None:
         text = "expected none beside a quantized weight that nothing reads, got one that may change what the layer computes"
-        self._refuse([f"tensor '{name}': {text}" for name in unread])
+        self._refuse([f"tensor '{name}': {text}" for name in dict.fromkeys(unread)], self._source.encoding_hint)
 
     def _problems(self, found: dict[str, str]) -> list[str]:
         if self._source.is_lazy:

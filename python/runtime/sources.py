@@ -83,10 +83,12 @@ class StoredSource:
         description: how errors name it.
         fingerprint: of the executable they were prepared for; None for raw weights.
         is_lazy: whether looking at a tensor may make it, which takes time and memory.
+        encoding_hint: what to do where tensors would have to be decoded; None where they are.
         files: paths that must not be written to.
     """
 
     is_lazy = False
+    encoding_hint: str | None = None
 
     def __init__(self, tensors: TensorSource):
         self._tensors = tensors
@@ -219,6 +221,7 @@ class MappingSource:
     config: Mapping[str, Any] = MappingProxyType({})
     ahead_bytes = 0
     notes: tuple[str, ...] = ()
+    encoding_hint: str | None = "a mapping is not decoded: give the path of the file or folder"
 
     def __init__(self, mapping: Mapping[str, object]):
         """Takes the mapping; nothing is asked for yet."""
@@ -327,16 +330,21 @@ WeightSource = StoredSource | MappingSource
 def open_source(source: object) -> WeightSource:
     """A path, a :class:`Checkpoint` or a mapping as a source. Raises RelaxError for anything else, or as Checkpoint does."""
     if isinstance(source, (str, os.PathLike)):
-        return StoredSource(decoded(open_tensors(cast("str", source))))
+        return StoredSource(_decoded(open_tensors(cast("str", source))))
     if isinstance(source, Mapping):
         return MappingSource(cast("Mapping[str, object]", source))
     if isinstance(source, Checkpoint):
-        return StoredSource(decoded(source))
+        return StoredSource(_decoded(source))
     if callable(getattr(type(source), "spec", None)) and callable(getattr(type(source), "get", None)):
         return StoredSource(cast("TensorSource", source))  # of a format's own, decoded as its maker wants
     hint = ": its state_dict is one" if hasattr(source, "state_dict") else ""
     expected = "expected weights as a path, a Checkpoint or a mapping from names to arrays"
     raise RelaxError(f"{expected}, got {type(source).__name__}{hint}")
+
+
+def _decoded(tensors: TensorSource) -> TensorSource:
+    """Prepared weights are as compiled code reads them, whatever their names are."""
+    return tensors if FINGERPRINT in tensors.metadata else decoded(tensors)
 
 
 def weight_problems(expected: Mapping[str, WeightSpec], source: WeightSource, names_only: bool = False) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 __all__ = ["parameters_beside"]
 
 #: What is part of how a weight is computed: scales, zero points, orders of inputs, rotations, parts of it kept wide.
-_PARAMETERS = re.compile(r"scale|scb|zero|g_idx|perm|rotat|hadamard|outlier|smooth", re.IGNORECASE)
+_PARAMETERS = re.compile(r"scal[ae]|scb|zero|g_idx|perm|rotat|hadamard|outlier|smooth", re.IGNORECASE)
 
 #: What activations and caches are quantized to, which is not done here, and changes no weight.
 _OF_ACTIVATIONS = re.compile(

@@ -22,13 +22,16 @@ CONFIG = "config.json"
 # Where AutoGPTQ and AutoAWQ described their files before 2024, and what these are called now.
 _OLD_CONFIGS = {"quantize_config.json": "gptq", "quant_config.json": "awq"}
 
+# Where NVIDIA's modelopt describes its files, as ``{"quantization": {"quant_algo": "FP8", ...}}``.
+_MODELOPT_CONFIG = "hf_quant_config.json"
+
 # An index of 100,000 tensors has 10 MB; reading a larger file as JSON is refused before it takes memory.
 MAX_INDEX_BYTES = 100_000_000
 MAX_CONFIG_BYTES = 10_000_000
 
 
 def read_config(folder: str) -> dict[str, Any]:
-    """The ``config.json`` of a folder, with what older files beside it say of quantization.
+    """The ``config.json`` of a folder, with what other files beside it say of quantization.
 
     Raises RelaxError when one cannot be read, or is no JSON object.
     """
@@ -37,6 +40,12 @@ def read_config(folder: str) -> dict[str, Any]:
         path = os.path.join(folder, name)
         if os.path.lexists(path) and quantization_of(found, folder) is None:
             found["quantization_config"] = {"quant_method": method} | _config(path)
+    path = os.path.join(folder, _MODELOPT_CONFIG)
+    if os.path.lexists(path) and quantization_of(found, folder) is None:
+        table: object = _config(path).get("quantization")
+        if not isinstance(table, dict):
+            raise RelaxError(f"'{path}': expected a JSON object under 'quantization', got {type(table).__name__}")
+        found["quantization_config"] = {"quant_method": "modelopt", **cast("dict[str, Any]", table)}
     return found
 
 

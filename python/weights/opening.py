@@ -40,6 +40,7 @@ _ENCODINGS: dict[str, str] = {
     "fp8": "formats.fp8:decoded",
     "gguf": "formats.gguf:decoded",
     "gptq": "formats.gptq:decoded",
+    "modelopt": "formats.fp8:modelopt_decoded",
     "auto-round": "formats.gptq:decoded",
     "intel/auto-round": "formats.gptq:decoded",
     "mxfp4": "formats.mxfp4:decoded",
@@ -80,14 +81,16 @@ def container_end(name: str) -> str | None:
 
 
 def decoded(source: TensorSource) -> TensorSource:
-    """The tensors under the model's own names where ``config.json`` says that they are encoded, else the source itself.
+    """The tensors under the model's own names where ``config.json`` says that they are encoded, or where there are eight-bit
+    floats beside scales of a matrix or its rows; else the source itself.
 
     Raises:
         RelaxError: there is no decoder for what it says.
     """
     found = quantization_of(source.config, source.path)
     if found is None:
-        return source
+        has_scales = any(name.endswith((".weight_scale", ".scale_weight")) for name in source)
+        return _function("formats.fp8:plain_decoded")(source) if has_scales else source
     method = found.get("quant_method")
     home = _ENCODINGS.get(method) if isinstance(method, str) else None
     if home is None:

@@ -90,15 +90,32 @@ def test_eight_bit_floats_that_are_plain(tmp_path: Path) -> None:
 
 
 def test_floats_that_no_method_reads(tmp_path: Path) -> None:
-    """A folder of which only ``hf_quant_config.json`` says that it is quantized, or nothing."""
-    path = folder(tmp_path, "no method", {f"a.l{e}": t for e, t in FP8.items()})
-    with pytest.raises(RelaxError, match=r"tensor 'a.l.weight_scale': expected none beside a quantized weight"):
+    """Blocks of which nothing says the size."""
+    path = folder(tmp_path, "no method", {f"a.l{e}": t for e, t in write.fp8(np.random.default_rng(1), N, K)[0].items()})
+    with pytest.raises(RelaxError, match=r"tensor 'a.l.weight_scale_inv': expected none beside a quantized weight"):
         rx.compile(module()).prepare(path)
+
+
+class Lazy(dict[str, Any]):
+    """Makes its tensors when they are asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        return dict.__getitem__(self, name)
+
+
+@pytest.mark.parametrize("kind", [dict, Lazy])
+def test_floats_of_a_mapping(kind: type[dict[str, Any]]) -> None:
+    exe = rx.compile(module())
+    tensors = kind({f"a.l{e}": t for e, t in FP8.items()})
+    text = "tensor 'a.l.weight_scale': expected none beside a quantized weight.*\n?.*give the path of the file or folder"
+    with pytest.raises(RelaxError, match=text):
+        exe.prepare(tensors)
 
 
 def test_experts_one_by_one_that_no_method_reads(tmp_path: Path) -> None:
     place = "model.layers.0.mlp.experts"
-    tensors = {f"{place}.{i}.down_proj{e}": t for i in range(2) for e, t in FP8.items()}
+    tensors = {f"{place}.{i}.down_proj.weight": FP8[".weight"] for i in range(2)}
+    tensors |= {f"{place}.{i}.down_proj.weight_scale_2": ONE for i in range(2)}
     write_safetensors(tmp_path / "model.safetensors", tensors)
     b = rx.Builder()
     with b.function("main"):
@@ -106,7 +123,7 @@ def test_experts_one_by_one_that_no_method_reads(tmp_path: Path) -> None:
     exe = rx.compile(b.build())
     with pytest.raises(RelaxError) as caught:
         exe.prepare(tmp_path)
-    assert all(f"tensor '{place}.{i}.down_proj.weight_scale': expected none beside" in str(caught.value) for i in range(2))
+    assert all(f"tensor '{place}.{i}.down_proj.weight_scale_2': expected none beside" in str(caught.value) for i in range(2))
 
 
 def test_scales_of_a_gguf_file(tmp_path: Path) -> None:
@@ -132,6 +149,7 @@ def test_divisors_of_activations(tmp_path: Path) -> None:
         ("l.scale_weight", True), ("l.weight_scale_2", True), ("l.weight.zeros", True), ("l.g_idx", True),
         ("l.input_perm", True),
         ("l.smooth_scales", True), ("l.hadamard_matrix", True), ("l.SCB", True), ("l.qscale_weight", True),
+        ("l.weight_scalar", True),
         ("l.qscale_act", False), ("l.scale_input", False), ("l.input_scale_ub", False), ("l.input_global_scale", False),
         ("l.act_quant_scale", False), ("l.k_scale", False), ("l.bias", False), ("l.lora_A", False), ("m.scale", False),
         ("l.m.scale", False), ("scale", False),
