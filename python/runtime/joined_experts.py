@@ -93,7 +93,7 @@ class JoinedExperts(DerivedSource):
         super().__init__(stored)
         self._joined = joined
         self.description, self.files, self.is_lazy = stored.description, stored.files, stored.is_lazy
-        self.encoding_hint = stored.encoding_hint
+        self.hint, self.encoding_hint = stored.hint, stored.encoding_hint
         used = {n for weight in joined.values() for n in weight.names}
         self._names = dict.fromkeys([*(n for n in stored if n not in used), *joined])
 

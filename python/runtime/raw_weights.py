@@ -319,7 +319,7 @@ class RawWeights:
     def _refuse_missing(self, missing: list[str], names: dict[str, str]) -> None:
         if not missing:
             return
-        hint = prefix_hint(missing, names) or _adapter_hint(names) or _shard_hint(self.description)
+        hint = prefix_hint(missing, names) or self._source.hint or _adapter_hint(names) or _shard_hint(self.description)
         free = [n for n in names if n not in self._specs]
         problems = [
             f"weight '{name}': expected {self._specs[name].whole.array}, got none"

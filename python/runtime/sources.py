@@ -18,6 +18,7 @@ from ..weights.checksums import SAMPLES
 from ..weights.opening import decoded, open_tensors
 from ..weights.safetensors import Checkpoint
 from ..weights.source import DecodingSource, Ranges, TensorSource, ranges_of, read_all, read_part, reads_parts
+from .torch_tensors import is_composed, plain_tensors
 
 __all__ = [
     "AGAIN", "CURRENT_FORMAT", "FILE_FORMAT", "FINGERPRINT", "WRITTEN_BY", "BytesReader", "MappingSource", "PreparedWeights",
@@ -37,6 +38,9 @@ WRITTEN_BY = "relaxir.version"
 
 #: Fills memory with bytes from one of them on.
 BytesReader = Callable[[int, memoryview], None]
+
+#: What writes tensors that are several as the program has them, and what reads those of a plain program.
+_SAVE = "export the quantized model and write its weights by rx.save_weights, or give a folder that transformers saved"
 
 #: Weights that ``repr`` shows.
 _SHOWN = 4
@@ -83,11 +87,13 @@ class StoredSource:
         description: how errors name it.
         fingerprint: of the executable they were prepared for; None for raw weights.
         is_lazy: whether looking at a tensor may make it, which takes time and memory.
+        hint: what helps where weights are missing; None where nothing is known.
         encoding_hint: what to do where tensors would have to be decoded; None where they are.
         files: paths that must not be written to.
     """
 
     is_lazy = False
+    hint: str | None = None
     encoding_hint: str | None = None
 
     def __init__(self, tensors: TensorSource):
@@ -221,18 +227,28 @@ class MappingSource:
     config: Mapping[str, Any] = MappingProxyType({})
     ahead_bytes = 0
     notes: tuple[str, ...] = ()
+    hint: str | None = None
     encoding_hint: str | None = "a mapping is not decoded: give the path of the file or folder"
 
     def __init__(self, mapping: Mapping[str, object]):
-        """Takes the mapping; nothing is asked for yet."""
-        self._mapping = mapping
-        self._names = dict.fromkeys(mapping)
-        other = next((n for n in self._names if not isinstance(n, str)), None)
+        """Takes the mapping; of one that makes its tensors nothing is asked for yet, of others torch's tensors of several
+        tensors are taken apart.
+
+        Raises:
+            RelaxError: a name is no text, or is also that of a part of another tensor.
+        """
+        other = next((n for n in mapping if not isinstance(n, str)), None)
         if other is not None:
             raise RelaxError(f"expected names of weights as text, got {other!r}")
+        self.is_lazy = type(mapping).__getitem__ is not dict.__getitem__
+        composed = {} if self.is_lazy else {n: type(t).__name__ for n, t in mapping.items() if is_composed(t)}
+        self._mapping = _taken_apart(mapping) if composed else mapping
+        self._names = dict.fromkeys(self._mapping)
+        if composed:
+            name, kind = next(iter(composed.items()))
+            self.hint = f"'{name}' of a class {kind} is several tensors, for a program that torch exported with them: {_SAVE}"
         self._kept: dict[str, Array] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self.is_lazy = type(mapping).__getitem__ is not dict.__getitem__
         self.description = "weights"
         self.fingerprint: str | None = getattr(mapping, "fingerprint", None)
         self.files: list[str] = []
@@ -322,6 +338,17 @@ class MappingSource:
 
     def release(self, name: str) -> None:
         self._kept.pop(name, None)
+
+
+def _taken_apart(mapping: Mapping[str, object]) -> dict[str, object]:
+    """A mapping of plain tensors. Raises RelaxError where two have one name."""
+    found: dict[str, object] = {}
+    for name, value in mapping.items():
+        for part, tensor in plain_tensors(name, value):
+            if part in found:
+                raise RelaxError(f"weights: tensor '{part}': expected it once, got it twice")
+            found[part] = tensor
+    return found
 
 
 WeightSource = StoredSource | MappingSource

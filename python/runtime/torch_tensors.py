@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from ..weights.arrays import TORCH_BITS
+from ..weights.arrays import TORCH_BITS, is_torch
 
-__all__ = ["TorchTensors", "torch_tensors"]
+__all__ = ["TorchTensors", "is_composed", "plain_tensors", "torch_tensors"]
 
 
 class TorchTensors:
@@ -55,3 +56,20 @@ def torch_tensors() -> TorchTensors | None:
     """None while torch was never imported, for then nobody holds one of its tensors."""
     torch = sys.modules.get("torch")
     return None if torch is None else _of(torch)
+
+
+def plain_tensors(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """A tensor by its name; those of one that torch makes of several, as torchao's, by that of the attribute behind it.
+
+    Imported programs have weights of these names (``a.weight.qdata`` and ``a.weight.scale`` of ``a.weight``).
+    """
+    if not is_composed(value):
+        yield name, value
+        return
+    for attribute in cast(Any, value).__tensor_flatten__()[0]:
+        yield from plain_tensors(f"{name}.{attribute}", getattr(value, attribute))
+
+
+def is_composed(value: object) -> bool:
+    """Whether this is a torch tensor that is made of several others."""
+    return is_torch(value) and hasattr(type(value), "__tensor_flatten__")

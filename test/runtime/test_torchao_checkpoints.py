@@ -266,3 +266,27 @@ def test_pickles_of_its_classes_are_refused(tmp_path: Path) -> None:
     message = r"m.pt'.*expected .*: save the model as safetensors, or export it by torch.export and import the program"
     with pytest.raises(RelaxError, match=message):
         open_tensors(tmp_path / "m.pt")
+
+
+def test_a_state_dict_in_memory() -> None:
+    """Tensors of tensors are taken apart under the names that an imported program has for them."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(32, 16), torch.nn.Linear(16, 32)).eval()
+    quantize_(model, Int8WeightOnlyConfig())
+    x = torch.randn(5, 32)
+    exe = rx.compile(rx.from_torch(torch.export.export(model, (x,))))
+    tensors = dict(model.state_dict())
+    exe.bind(exe.prepare(tensors))
+    torch.testing.assert_close(torch.as_tensor(exe(x)), model(x), atol=1e-5, rtol=1e-4)
+    assert isinstance(tensors["0.weight"], Int8Tensor)
+    with pytest.raises(RelaxError, match=r"weights: tensor '0.weight.qdata': expected it once, got it twice"):
+        exe.prepare({**tensors, "0.weight.qdata": torch.zeros(1)})
+
+
+def test_a_state_dict_for_another_program() -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.matmul(b.input("x", ("n", 96)), b.permute_dims(b.weight("fc.weight", (64, 96)))))
+    text = r"weight 'fc.weight': expected f32\[64, 96\], got none.*\n.*'fc.weight' of a class Int8Tensor.*rx.save_weights"
+    with pytest.raises(RelaxError, match=text):
+        rx.compile(b.build()).prepare(state(Int8WeightOnlyConfig()))
