@@ -41,6 +41,51 @@ def test_nf4(tmp_path: Path, nested: bool, dtype: torch.dtype) -> None:
     np.testing.assert_array_equal(got, want)
 
 
+def product(n: int, k: int) -> rx.Module:
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.matmul(b.input("x", ("m", k)), b.permute_dims(b.weight("w.weight", (n, k)))))
+    return b.build()
+
+
+@pytest.mark.parametrize("storage", [torch.uint8, torch.bfloat16, torch.float16, torch.float32, torch.int8])
+@pytest.mark.parametrize("nested", [False, True])
+def test_four_bits_stored_as_other_dtypes(tmp_path: Path, storage: torch.dtype, nested: bool) -> None:
+    """``bnb_4bit_quant_storage``, as FSDP wants it."""
+    weight = torch.randn(24, 64, generator=torch.Generator().manual_seed(1))
+    stored, state = bnb.quantize_4bit(weight, quant_storage=storage, compress_statistics=nested, quant_type="nf4")
+    want = bnb.dequantize_4bit(stored, state).float().numpy()
+    for form in (stored, stored.T):
+        tensors = {"w.weight": form} | {f"w.weight.{e}": t for e, t in state.as_dict(packed=True).items()}
+        source = opened(tmp_path, {"quant_method": "bitsandbytes", "load_in_4bit": True}, tensors)
+        np.testing.assert_array_equal(source.get("w.weight"), want)
+        np.testing.assert_array_equal(source.read_part("w.weight", {0: [(1, 4), (7, 8)]}), want[[1, 2, 3, 7]])
+        part = np.frombuffer(stored.contiguous().view(torch.uint8).numpy().tobytes(), np.uint8)[3:7]
+        own = source.serving({"w.weight": ArraySpec(np.dtype(np.uint8), (768, 1) if form is stored else (1, 768))})
+        axis = 0 if form is stored else 1
+        np.testing.assert_array_equal(own.read_part("w.weight", {axis: [(3, 7)]}).reshape(-1), part)
+        exe = rx.compile(product(24, 64), checkpoint=tmp_path)
+        exe.bind(exe.prepare(tmp_path))
+        np.testing.assert_allclose(exe(np.eye(64, dtype=np.float32)).T, want, rtol=1e-6)
+
+
+def test_another_checkpoint_of_nested_four_bits(tmp_path: Path) -> None:
+    """Each has an offset of its own, which is no part of the code."""
+    wanted = list[np.ndarray]()
+    for seed in (1, 2):
+        path = tmp_path / str(seed)
+        path.mkdir()
+        weight = torch.randn(24, 64, generator=torch.Generator().manual_seed(seed)) * seed
+        stored, state = bnb.quantize_4bit(weight, quant_type="nf4", compress_statistics=True)
+        tensors = {"w.weight": stored} | {f"w.weight.{e}": t for e, t in state.as_dict(packed=True).items()}
+        opened(path, {"quant_method": "bitsandbytes", "load_in_4bit": True}, tensors)
+        wanted.append(bnb.dequantize_4bit(stored, state).float().numpy())
+    exe = rx.compile(product(24, 64), checkpoint=tmp_path / "1")
+    for seed, want in zip((1, 2), wanted, strict=True):
+        exe.bind(exe.prepare(tmp_path / str(seed)))
+        np.testing.assert_allclose(exe(np.eye(64, dtype=np.float32)).T, want, rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["nf4", "fp4"])
 @pytest.mark.parametrize("n", [1, 3, 64, 131])
 def test_four_bits_of_one_input(tmp_path: Path, n: int, kind: str) -> None:
@@ -52,10 +97,7 @@ def test_four_bits_of_one_input(tmp_path: Path, n: int, kind: str) -> None:
     want = bnb.dequantize_4bit(stored, state).float().numpy()
     np.testing.assert_array_equal(source.get("w.weight"), want)
     np.testing.assert_array_equal(source.read_part("w.weight", {0: [(n // 2, n)]}), want[n // 2 :])
-    b = rx.Builder()
-    with b.function("main"):
-        b.output(b.matmul(b.input("x", ("m", 1)), b.permute_dims(b.weight("w.weight", (n, 1)))))
-    exe = rx.compile(b.build(), checkpoint=tmp_path)
+    exe = rx.compile(product(n, 1), checkpoint=tmp_path)
     exe.bind(exe.prepare(tmp_path))
     np.testing.assert_array_equal(exe(np.ones((1, 1), np.float32)).T, want)
 
