@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # running an artifact must not import MLIR, and it raises these errors too
     from .bindings import ir
 
-__all__ = ["DiagnosticError", "RelaxError", "RelaxWarning", "from_mlir_error", "interruptible", "location_text", "warn"]
+__all__ = [
+    "ContentError", "DiagnosticError", "RelaxError", "RelaxWarning", "from_mlir_error", "interruptible", "location_text",
+    "warn",
+]  # fmt: skip
 
 # `callsite(a at b)`, where a and b may have one level of parentheses: the innermost one of several.
 _CALL_SITE = re.compile(r"callsite\(((?:[^()]|\([^()]*\))*) at ((?:[^()]|\([^()]*\))*)\)")
@@ -54,6 +57,10 @@ def interruptible() -> Generator[None]:
         if type(error) is RuntimeError and "KeyboardInterrupt" in str(error):
             raise KeyboardInterrupt from None
         raise
+
+
+class ContentError(RelaxError):
+    """What files or tensors hold, or hold no more, is why it fails: work that was begun with them cannot go on."""
 
 
 class RelaxWarning(UserWarning):

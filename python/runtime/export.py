@@ -11,13 +11,14 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from ..dialect.checks import expect_count
-from ..dialect.errors import RelaxError
+from ..dialect.errors import ContentError, RelaxError
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import total_bytes
+from ..weights.arrays import Array
 from ..weights.files import path_text
 from ..weights.writer import StreamWriter
 from .export_gguf import gguf_file
@@ -115,12 +116,18 @@ class _Export:
             if key in takers:
                 takers[key](array)
         for piece in _pieces(source, exported):
-            made = exported.made(source.get(name, None, piece))
+            made = self._made(exported, source.get(name, None, piece))
             for key, array in made.items():
                 if key in takers:
                     takers[key](array)
         source.release(name)
         self._tell(exported)
+
+    def _made(self, exported: Exported, rows: Array) -> Mapping[str, Array]:
+        try:
+            return exported.made(rows)
+        except ContentError as error:
+            raise ContentError(f"{self._source.description}: weight '{exported.weight.name}': {error}") from None
 
     def _tell(self, exported: Exported) -> None:
         with self._lock:

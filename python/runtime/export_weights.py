@@ -14,12 +14,10 @@ from ..dialect.reports.weights import NarrowWeight, QuantizedWeights
 from ..lowering.manifest import Manifest
 from ..weights.arrays import Array, ArraySpec
 from ..weights.header import Layout
+from .narrow_limits import MOVES
 from .raw_weights import RawWeights
 
 __all__ = ["ExportFile", "ExportWeight", "Exported", "export_weights"]
-
-# Ops that change no number but for its dtype.
-_MOVES = {"astype", "pack_weight", "permute_dims", "reshape"}
 
 
 @dataclass(frozen=True)
@@ -151,5 +149,5 @@ def _is_read_wide(manifest: Manifest, name: str) -> bool:
 def _is_rounded(manifest: Manifest, name: str) -> bool:
     """Whether all that is prepared of an f32 weight is it in bf16."""
     made = [w for w in manifest.prepared_weights.values() if name in w.sources]
-    is_bf16 = all(w.array.dtype == ml_dtypes.bfloat16 and w.sources == (name,) and _MOVES.issuperset(w.ops) for w in made)
+    is_bf16 = all(w.array.dtype == ml_dtypes.bfloat16 and w.sources == (name,) and MOVES.issuperset(w.ops) for w in made)
     return bool(made) and is_bf16 and manifest.raw_weights[name].array.dtype == np.float32

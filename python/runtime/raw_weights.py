@@ -19,19 +19,20 @@ import numpy as np
 from ..dialect.array_spec import dtype_text
 from ..dialect.checks import expect_flag
 from ..dialect.dtypes import numpy_dtype
-from ..dialect.errors import RelaxError
+from ..dialect.errors import ContentError, RelaxError
 from ..dialect.reports.checkpoint import CheckpointWeights
 from ..dialect.reports.fixed import FixedSection, fixed_digest
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import RawSpec, WeightSpec
 from ..weights.arrays import Array, ArraySpec
-from ..weights.casts import converted, has_nonfinite, is_exact, is_same_kind
+from ..weights.casts import BFLOAT16_LIMIT, converted, has_beyond, has_nonfinite, is_exact, is_same_kind
 from ..weights.companions import parameters_beside
 from ..weights.folder_files import MERGING
 from ..weights.model_buffers import computed_buffer
 from ..weights.source import ranges_of
 from .joined_experts import JoinedExperts, JoinedWeight, joined_weight
 from .names import Rename, near_names, other_name, prefix_hint, rename_rules, renamed
+from .narrow_limits import rounded_weights
 from .sources import BytesReader, WeightSource, problems_text, spec_problem
 from .state import first_value
 
@@ -86,6 +87,7 @@ class RawWeights:
         self._source: WeightSource | JoinedExperts = source
         self._rank, self._ranks = manifest.rank, manifest.ranks
         self._quantized = {n for w in manifest.prepared_weights.values() if "quantize" in w.ops for n in w.sources}
+        self._limits = dict.fromkeys(rounded_weights(manifest), BFLOAT16_LIMIT)
         self._others: dict[str, str] = {}
         self._computed: dict[str, Array] = {}
         self._changed: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {}
@@ -233,7 +235,7 @@ class RawWeights:
         if array.dtype != spec.array.dtype and array.shape == wanted.array.shape and self._may_convert(name, array.dtype):
             result = converted(array, spec.array.dtype)
             if result is None:
-                raise RelaxError(
+                raise ContentError(
                     f"{self.description}: weight '{name}': expected numbers that {dtype_text(spec.array.dtype)} holds, "
                     f"got greater ones in {dtype_text(array.dtype)}"
                 )
@@ -393,11 +395,18 @@ class RawWeights:
         return True
 
     def check_finite(self, name: str, array: Array) -> None:
-        """Notes a weight that has a NaN or an infinity. Raises RelaxError where it is to be quantized."""
-        if not has_nonfinite(array):
+        """Notes a weight that has a NaN or an infinity.
+
+        Raises:
+            ContentError: it is to be quantized, or has a number that bf16 lacks and is to be rounded to that.
+        """
+        if not has_nonfinite(array, self._limits.get(name, math.inf)):
             return
+        if name in self._limits and has_beyond(array, self._limits[name]):
+            text = f"expected numbers that bf16 holds, got greater ones in {dtype_text(array.dtype)}"
+            raise ContentError(f"{self.description}: weight '{name}': {text}")
         if name in self._quantized:
-            raise RelaxError(f"{self.description}: weight '{name}': expected finite numbers to quantize, got NaN or infinity")
+            raise ContentError(f"{self.description}: weight '{name}': expected finite numbers to quantize, got NaN or infinity")
         with self._lock:
             self.not_finite.add(name)
 

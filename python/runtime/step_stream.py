@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from ..dialect.errors import ContentError
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_steps import StepSpec
 from ..weights.arrays import Array, address
@@ -24,6 +25,7 @@ from .block_calls import BlockReads, Helpers, Invoke, WholeInputs, run_blocks
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
 from .memory_plan import MemoryPlan, StepCall, StepRun, plan_memory, runs_of
+from .narrow_limits import ScaleLimits
 from .raw_weights import Piece, RawWeights
 from .scratch import Scratch
 from .sinks import Sink, Taker, buffer_arrays
@@ -113,6 +115,7 @@ class StepStream:
         self._sink = sink
         self._steps = steps
         self._progress = progress
+        self._limits = ScaleLimits(manifest)
         self._lock = threading.Lock()
         self._next = 0
         self._asked = 0
@@ -202,6 +205,10 @@ class StepStream:
             invoke(functions[each.symbol], pointer_array(places), _NO_SYMBOLS, arena, what)
 
         outputs = self._compute_blocks(run, call, own) if run.cuts else self._compute_whole(run, call, own)
+        for place, array in zip(run.results, outputs, strict=True):
+            problem = self._limits.problem(step.sets[place], array)
+            if problem is not None:
+                raise ContentError(f"{self._source.description}: {problem}")
         self._let_go(writing)
         own.behind.put(lambda: self._write(writing, run, outputs), sum(s.nbytes for s in run.sets))
 

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
-from ..dialect.errors import RelaxError
+from ..dialect.errors import ContentError, RelaxError
 from .files import os_errors
 
 __all__ = ["MappedFile", "read_exactly"]
@@ -109,7 +109,7 @@ class MappedFile:
         same_file = (now.st_dev, now.st_ino) == (was.st_dev, was.st_ino)
         if same_file and (now.st_size, now.st_mtime_ns) != (was.st_size, was.st_mtime_ns):
             got = f"{now.st_size} bytes instead of {was.st_size}" if now.st_size != was.st_size else "one that was written to"
-            raise RelaxError(f"'{self.path}': expected a file that stays as it is while it is read, got {got}")
+            raise ContentError(f"'{self.path}': expected a file that stays as it is while it is read, got {got}")
 
     def advise(self, option: int, begin: int, end: int) -> None:
         """Tells the kernel about whole pages of a byte range; the range may be empty."""

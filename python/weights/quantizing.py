@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..dialect.dtypes import numpy_dtype
+from ..dialect.errors import ContentError
 from .arrays import Array
 
 __all__ = ["Quantized", "q4_0", "q8_0", "quantized", "words"]
@@ -25,7 +26,11 @@ class Quantized(NamedTuple):
 
 
 def quantized(rows: Array, bits: int, group: int, scale: str = "f32") -> Quantized:
-    """Integers of 8 or 4 bits, with a scale per ``group`` inputs, which the dtype of that name holds: f32, f16 or bf16."""
+    """Integers of 8 or 4 bits, with a scale per ``group`` inputs, which the dtype of that name holds: f32, f16 or bf16.
+
+    Raises:
+        ContentError: there are numbers beyond what scales of this dtype hold.
+    """
     wide = rows.astype(np.float32).reshape(len(rows), -1, group)
     if bits == 8:
         scales = np.abs(wide).max(2) * np.float32(1 / 127)
@@ -34,6 +39,10 @@ def quantized(rows: Array, bits: int, group: int, scale: str = "f32") -> Quantiz
         scales = np.where(high >= -low, high, low) * np.float32(-1 / 8)
     if scale == "f16":
         scales = np.clip(scales, -_HALF_MAX, _HALF_MAX)
+    with np.errstate(over="ignore"):
+        greatest = np.abs(scales.astype(numpy_dtype(scale)).astype(np.float64)).max(initial=0)
+    if greatest >= _HALF_MAX if scale == "f16" else greatest * (127 if bits == 8 else 8) > np.finfo(np.float32).max:
+        raise ContentError(f"expected numbers that integers with scales in {scale} hold, got greater ones")
     scales = scales.astype(numpy_dtype(scale)).astype(np.float32)
     scales[scales == 0] = 1
     wide /= scales[..., None]

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 
-from ..dialect.errors import RelaxError
+from ..dialect.errors import ContentError, RelaxError
 from .arrays import Array, ArraySpec
 from .checksums import CHECKSUMS, PAGE, SAMPLES
 from .files import open_regular, os_errors, path_text, replacing
@@ -65,7 +65,8 @@ class ShardedWriter:
         self.done: set[str] = set()
         self.missing: tuple[int, ...] = ()
         self._metadata = {**metadata, **({} if source is None else {SOURCE: source})}
-        self._shards = shards
+        self._shards, self._mine, self._source = shards, tuple(mine), source
+        self._is_resumable, self._closed = resume_key is not None, list[int]()
         self._paths = [shard_path(text, i + 1, len(shards)) for i in range(len(shards))]
         self._lock = threading.Lock()
         self._writers: dict[int, StreamWriter] = {}
@@ -96,10 +97,19 @@ class ShardedWriter:
                 stack.push(writer)
             if kind is not None:  # as if it had been raised inside of each
                 stack.pop_all().__exit__(kind, error, trace)
+                self._remove_useless(error)
                 return
         self.missing = tuple(i for i in range(len(self._shards)) if not self._is_complete(i))
         if not self.missing:
             self._write_index()
+
+    def _remove_useless(self, error: BaseException | None) -> None:
+        """Removes complete files of ours that will never have the others beside them."""
+        is_final = isinstance(error, ContentError)
+        useless = [i for i in self._mine if self._is_complete(i)] if is_final and self._source is not None else self._closed
+        for i in useless if is_final or not self._is_resumable else ():
+            with os_errors("remove", self._paths[i]), contextlib.suppress(FileNotFoundError):
+                os.unlink(self._paths[i])
 
     def put(self, name: str, array: Array) -> None:
         """Writes one tensor; thread-safe. With its last tensor a file gets its name. Raises as StreamWriter does."""
@@ -125,6 +135,8 @@ class ShardedWriter:
             writer = self._writers.pop(i) if not self._left[i] else None
         if writer is not None:
             writer.close()
+            with self._lock:
+                self._closed.append(i)
 
     def _is_complete(self, i: int) -> bool:
         """Whether a file is there that was made from the same, for the same."""

@@ -21,7 +21,7 @@ from typing import cast
 import numpy as np
 
 from ..dialect.checks import expect, expect_count, expect_flag, expect_text
-from ..dialect.errors import RelaxError
+from ..dialect.errors import ContentError, RelaxError
 from .arrays import Array, ArraySpec
 from .checksums import CHECKSUMS, Checksum, combined, placeholder
 from .direct_file import DirectFile
@@ -43,7 +43,8 @@ _NO_FALLOCATE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 class StreamWriter:
     """A safetensors file under construction. Use as a context manager, or call :meth:`close`, :meth:`suspend` or :meth:`abort`.
 
-    Leaving the ``with`` block by an exception suspends when there is a resume key, else aborts.
+    Leaving the ``with`` block by an exception suspends when there is a resume key, else aborts, as by a ContentError: what is
+    written from the same fails again.
 
     Attributes:
         done: names of the tensors that an earlier run already wrote durably; skip them.
@@ -113,7 +114,7 @@ class StreamWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if kind is None:
             self.close()
-        elif self._resumable:
+        elif self._resumable and not isinstance(error, ContentError):
             self.suspend()
         else:
             self.abort()
