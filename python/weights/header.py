@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import reprlib
 import struct
 from array import array
@@ -61,8 +62,10 @@ _DTYPES: dict[str, np.dtype[Any]] = {
 }  # fmt: skip
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
-# Sub-byte types of the format, in bits: a file may hold them beside the tensors a model needs, so only reading one is an error.
+# Sub-byte types of the format, in bits: a file may hold them beside the tensors a model needs, so only reading one is an error,
+# as of a dtype that later versions of the format have, whose size is not known.
 _PACKED_BITS = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8}
+_DTYPE_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,31}")
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class TensorEntry:
 
     Attributes:
         dtype_name: the format's name, e.g. ``BF16``.
-        spec: dtype and shape; None for the sub-byte types, which NumPy lacks.
+        spec: dtype and shape; None for types that NumPy lacks, and those that are not known.
         begin, end: bytes within the file.
     """
 
@@ -314,7 +317,7 @@ def _checked(value: object, where: str) -> tuple[_Kind, list[int]]:
         raise RelaxError(f"{where}: expected an object with dtype, shape and data_offsets, got {_short(value)}")
     fields = cast("dict[str, object]", value)
     dtype = fields.get("dtype")
-    if not isinstance(dtype, str) or (dtype not in _DTYPES and dtype not in _PACKED_BITS):
+    if not isinstance(dtype, str) or _DTYPE_NAME.fullmatch(dtype) is None:
         raise RelaxError(f"{where}: expected a dtype out of {', '.join(_DTYPES)}, got {_short(dtype)}")
     shape = _sizes(fields.get("shape"), f"{where}: shape")
     offsets = _sizes(fields.get("data_offsets"), f"{where}: data_offsets")
@@ -326,11 +329,11 @@ def _checked(value: object, where: str) -> tuple[_Kind, list[int]]:
 
 
 def _check_size(where: str, dtype: str, shape: list[int], got: int) -> None:
-    bits = _PACKED_BITS.get(dtype) or _DTYPES[dtype].itemsize * 8
-    if len(shape) > _MAX_RANK or math.prod(d for d in shape if d) * bits > 8 * _MAX_BYTES:
+    bits = _DTYPES[dtype].itemsize * 8 if dtype in _DTYPES else _PACKED_BITS.get(dtype, 0)
+    if len(shape) > _MAX_RANK or math.prod(d for d in shape if d) * max(bits, 1) > 8 * _MAX_BYTES:
         raise RelaxError(f"{where}: expected at most {_MAX_RANK} dimensions and {_MAX_BYTES} bytes, got shape {_short(shape)}")
     total = math.prod(shape) * bits
-    if total % 8 or total // 8 != got:
+    if bits and (total % 8 or total // 8 != got):
         raise RelaxError(f"{where}: expected {total / 8:g} bytes for {dtype}{shape}, got data_offsets that span {got} bytes")
 
 

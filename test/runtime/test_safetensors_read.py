@@ -21,6 +21,7 @@ from safetensors.torch import save_file as save_torch
 from relaxir import RelaxError
 from relaxir.weights import ArraySpec, Checkpoint, write_safetensors
 from relaxir.weights.opening import decoded, open_tensors
+from support.hand_compiled import doubling
 
 F32 = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 EMPTY = b'{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
@@ -96,12 +97,23 @@ def test_unknown_name_suggests_the_nearest(tmp_path: Path) -> None:
         Checkpoint(tmp_path / "a.safetensors").get("layer.0.wieght")
 
 
-def test_a_dtype_numpy_lacks_is_refused_only_when_read(tmp_path: Path) -> None:
-    header = {"q": {"dtype": "F4", "shape": [4], "data_offsets": [0, 2]}, "w": {**F32, "data_offsets": [2, 10]}}
+@pytest.mark.parametrize("dtype", ["F4", "C128", "F99", "I4"])
+def test_a_dtype_numpy_lacks_is_refused_only_when_read(tmp_path: Path, dtype: str) -> None:
+    """Also one that nobody knows."""
+    header = {"q": {"dtype": dtype, "shape": [4], "data_offsets": [0, 2]}, "w": {**F32, "data_offsets": [2, 10]}}
     checkpoint = Checkpoint(file_of(tmp_path / "a.safetensors", header, b"\0" * 10))
     assert checkpoint.spec("w") == ArraySpec(np.dtype(np.float32), (2,))
-    with pytest.raises(RelaxError, match="tensor 'q': expected a dtype that NumPy has, got F4"):
+    with pytest.raises(RelaxError, match="tensor 'q': expected a dtype that NumPy has, got " + dtype):
         checkpoint.get("q")
+
+
+def test_other_tensors_of_a_file_with_an_unknown_dtype(tmp_path: Path) -> None:
+    other = {"dtype": "C128", "shape": [1], "data_offsets": [32, 48]}
+    header = {"w0": {**F32, "shape": [8], "data_offsets": [0, 32]}, "q": other}
+    path = file_of(tmp_path / "a.safetensors", header, b"\0" * 48)
+    assert doubling(1, 8).prepare(path).report.extra_weights == ("q",)
+    with pytest.raises(RelaxError, match="expected a dtype that NumPy has, got C128"):
+        doubling(1, 8).prepare(path, rename={"^w0$": "x", "^q$": "w0"})
 
 
 MALFORMED = {
@@ -154,7 +166,9 @@ HEADERS = {
     "metadata list": ({"__metadata__": []}, 0, "expected __metadata__ to map names to strings"),
     "no entry": ({"w": 1}, 8, "tensor 'w': expected an object with dtype, shape and data_offsets, got 1"),
     "no dtype": ({"w": {"shape": [2], "data_offsets": [0, 8]}}, 8, "tensor 'w': expected a dtype out of .*, got None"),
-    "bad dtype": ({"w": {**F32, "dtype": "F99"}}, 8, "tensor 'w': expected a dtype out of .*, got 'F99'"),
+    "bad dtype": ({"w": {**F32, "dtype": "f32"}}, 8, "tensor 'w': expected a dtype out of .*, got 'f32'"),
+    "long dtype": ({"w": {**F32, "dtype": "F" * 33}}, 8, "tensor 'w': expected a dtype out of .*, got 'FFF"),
+    "rank of another dtype": ({"w": {**F32, "dtype": "F99", "shape": [1] * 65}}, 8, "expected at most 64 dimensions"),
     "no shape": ({"w": {"dtype": "F32", "data_offsets": [0, 8]}}, 8, "tensor 'w': shape: expected a list of sizes, got None"),
     "negative": ({"w": {**F32, "shape": [-2]}}, 8, "tensor 'w': shape: expected a list of sizes, got"),
     "bool size": ({"w": {**F32, "shape": [True, 2]}}, 8, "tensor 'w': shape: expected a list of sizes"),
@@ -239,7 +253,7 @@ def test_odd_names(tmp_path: Path, name: str) -> None:
     """They are read as any other, and do no harm to what an error looks like."""
     path = file_of(tmp_path / "a.safetensors", {name: F32}, bytes(8))
     assert Checkpoint(path).get(name).tolist() == [0, 0]
-    for tensor, size in (({**F32, "shape": [3]}, 8), (F32, 7), ({**F32, "dtype": "F99"}, 8), (1, 0)):
+    for tensor, size in (({**F32, "shape": [3]}, 8), (F32, 7), ({**F32, "dtype": "f32"}, 8), (1, 0)):
         with pytest.raises(RelaxError) as caught:
             Checkpoint(file_of(tmp_path / "a.safetensors", {name: tensor}, bytes(size)))
         text = str(caught.value)
