@@ -63,12 +63,13 @@ def resampled_bytes(
 def resampled_floats(
     x: torch.Tensor, sizes: Sequence[Any], corners: bool, factors: Sequence[float] | None, half: int, weight: Weight
 ) -> torch.Tensor:
-    """As :func:`resampled_bytes`, of floats, summed in single precision at least, axes in the order that reads least."""
+    """As :func:`resampled_bytes`, of floats, summed in single precision at least, axes in the order that reads least.
+
+    Along an axis that stays neighbours are added times 0, as PyTorch does: beside what is no number there is none.
+    """
     y = x if x.dtype == torch.float64 else x.to(torch.float32)
     for i in sorted(range(2), key=lambda i: by_gain(i, x.shape[2 + i], sizes[i])):
         factor = factors[i] if factors else None
-        if factor is None and statically_known_true(x.shape[2 + i] == sizes[i]):
-            continue
         step = step_between(x.shape[2 + i], sizes[i], factor, corners, torch.float64)
         places, weights = _neighbours(x.shape[2 + i], sizes[i], step, half, weight, corners)
         y = summed_floats(y, 2 + i, places, weights)

@@ -272,3 +272,16 @@ def test_sizes_that_are_rounded_up_and_cut_off() -> None:
         for got in (executable(*args), rx.evaluate(module, "main", *(a.numpy() for a in args), weights=weights)):
             for expected, found in zip(want, got, strict=True):
                 np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_cubic_resampling_beside_what_is_no_number() -> None:
+    """Along an axis that stays, too, PyTorch adds neighbours times 0."""
+
+    class Cubic(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return nn.functional.interpolate(x, size=(4, 7), mode="bicubic")
+
+    x = torch.arange(21.0).reshape(1, 1, 3, 7)
+    x[0, 0, 1, 2], x[0, 0, 2, 6] = torch.nan, torch.inf
+    found = rx.compile(rx.from_torch(torch.export.export(Cubic(), (x,))))(x)
+    torch.testing.assert_close(found, Cubic()(x), equal_nan=True)
