@@ -108,7 +108,7 @@ def _shield_regions(state: ir.Value) -> None:
     if not inside:
         return
     with ir.InsertionPoint.at_block_begin(block), state.location:
-        copy = _materialized(state, empty_like(state))
+        copy = copied(state)
     for user, position in inside:
         user.operands[position] = copy
         if user.name == "scf.yield":

@@ -265,3 +265,32 @@ def test_first_values_of_every_kind(dtype: str, value: str) -> None:
     assert {str(v).lower() for v in first} == {value}
     assert executable(x).tolist() == first.tolist()
     assert executable(x).tolist() == x.tolist()
+
+
+def test_a_choice_of_states_of_which_one_is_written() -> None:
+    """Both are copied for the branch; a choice reads what was there before the write."""
+    text = """
+func.func @main(%f: tensor<i1> {relax.name = "f"}, %g: tensor<i1> {relax.name = "g"}, %i: tensor<1xi64> {relax.name = "i"},
+                %k: tensor<3x2xf32> {relax.name = "k"}, %l: tensor<3x2xf32> {relax.name = "l"})
+    -> (tensor<3x2xf32> {relax.name = "y"}, tensor<3x2xf32> {relax.name = "k"}, tensor<3x2xf32> {relax.name = "l"})
+    attributes {relax.num_input = 5 : i64,
+                relax.state = {k = dense<1.0> : tensor<3x2xf32>, l = dense<2.0> : tensor<3x2xf32>}} {
+  %c = tensor.extract %f[] : tensor<i1>
+  %y = scf.if %c -> (tensor<3x2xf32>) {
+    scf.yield %k : tensor<3x2xf32>
+  } else {
+    %d = tensor.extract %g[] : tensor<i1>
+    %s = scf.if %d -> (tensor<3x2xf32>) { scf.yield %l : tensor<3x2xf32> } else { scf.yield %k : tensor<3x2xf32> }
+    %r = "relax.strided_slice"(%s) {axes = array<i64: 0>, begin = [0], end = [1]} : (tensor<3x2xf32>) -> tensor<1x2xf32>
+    %t = "relax.add"(%r, %r) : (tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<1x2xf32>
+    %z = "relax.index_copy"(%k, %i, %t) : (tensor<3x2xf32>, tensor<1xi64>, tensor<1x2xf32>) -> tensor<3x2xf32>
+    scf.yield %z : tensor<3x2xf32>
+  }
+  return %y, %k, %l : tensor<3x2xf32>, tensor<3x2xf32>, tensor<3x2xf32>
+}"""
+    module = rx.Module.parse(text)
+    executable = rx.compile(module)
+    for flag, other in ((True, True), (False, True), (False, False)):
+        given = [np.array(flag), np.array(other), at(1)]
+        wanted, *_ = rx.evaluate(module, "main", *given, np.full((3, 2), 1, np.float32), np.full((3, 2), 2, np.float32))
+        np.testing.assert_array_equal(executable(*given), wanted)
