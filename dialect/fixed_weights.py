@@ -32,6 +32,6 @@ def fixed_weights(module: ir.Operation) -> dict[str, str]:
     attribute = module.attributes[FIXED_WEIGHTS]
     items = {item.name: item.attr for item in attribute} if isinstance(attribute, ir.DictAttr) else {"": attribute}
     if not all(isinstance(value, ir.StringAttr) for value in items.values()):
-        text = f'expected {FIXED_WEIGHTS} such as {{t = "f32[] 0f1e2d3c4b5a6978"}}, got {attribute}'
+        text = f'expected {FIXED_WEIGHTS} such as {{t = "f32 0f1e2d3c"}}, got {attribute}'
         raise RelaxError(f"'builtin.module' op {text}", module.location)
     return {name: value.value for name, value in items.items()}

@@ -114,7 +114,8 @@ class FolderWeights(DerivedSource):
     @property
     def config(self) -> Mapping[str, Any]:
         """That of the folder, with what it leaves to its class: whether embeddings are tied."""
-        return {**super().config, "tie_word_embeddings": self._model.config.tie_word_embeddings}
+        tied = getattr(self._model.config, "tie_word_embeddings", None)
+        return super().config if tied is None else {**super().config, "tie_word_embeddings": tied}
 
     def _all_names(self) -> dict[str, None]:
         used = {key for found in self._found.values() for key in found.keys}

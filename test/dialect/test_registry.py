@@ -31,6 +31,7 @@ TABLES = {
     "transforms/cleanup/canonical_patterns.py": "rewrites, each of one op",
     "transforms/devices/uses.py": "ops that are about devices, or callbacks",
     "transforms/packing/block_movement.py": "rewrites, each of one op: a growth is not sunk through others",
+    "transforms/packing/group_packed_rows.py": "products whose kernels read pairs of rows: weights of others stay as they are",
     "transforms/parallel/cut_rules.py": "rules, each of some ops: others work on whole tensors",
     "transforms/parallel/weight_math_cuts.py": "rules, each of one op: weights behind others stay whole",
     "transforms/precision/quantize_weights.py": "searches, and ops that routers are looked for through: not through others",

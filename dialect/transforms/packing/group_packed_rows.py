@@ -30,8 +30,6 @@ from ...weight_layouts import WeightLayouts
 
 __all__ = ["GroupPackedRows"]
 
-_PRODUCTS = (PackedConv2D, PackedGroupedMatMul, PackedMatMul)
-
 
 @dataclass(frozen=True)
 class GroupPackedRows(Pass):
@@ -89,4 +87,5 @@ class _Grouping:
 def _is_for_products(pack: PackWeight) -> bool:
     """Whether packed products, and nothing else, read the weight."""
     readers = [use.owner for use in pack.result.uses]
-    return bool(readers) and all(isinstance(r, _PRODUCTS) and r.weight == pack.result for r in readers)
+    products = PackedConv2D | PackedGroupedMatMul | PackedMatMul
+    return bool(readers) and all(isinstance(r, products) and r.weight == pack.result for r in readers)
