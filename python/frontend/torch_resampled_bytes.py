@@ -15,8 +15,10 @@ import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 __all__ = [
+    "as_it_lies",
     "by_gain",
     "cubic",
+    "in_order",
     "resampled_bytes",
     "resampled_floats",
     "step_between",
@@ -67,13 +69,28 @@ def resampled_floats(
 
     Along an axis that stays neighbours are added times 0, as PyTorch does: beside what is no number there is none.
     """
-    y = x if x.dtype == torch.float64 else x.to(torch.float32)
+    y, first = as_it_lies(x if x.dtype == torch.float64 else x.to(torch.float32))
     for i in sorted(range(2), key=lambda i: by_gain(i, x.shape[2 + i], sizes[i])):
         factor = factors[i] if factors else None
         step = step_between(x.shape[2 + i], sizes[i], factor, corners, torch.float64)
         places, weights = _neighbours(x.shape[2 + i], sizes[i], step, half, weight, corners)
-        y = summed_floats(y, 2 + i, places, weights)
-    return y.to(x.dtype)
+        y = summed_floats(y, first + i, places, weights)
+    return in_order(y, first).to(x.dtype)
+
+
+def as_it_lies(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+    """An image with its channels last where they lie so in memory, as behind a linear layer; and its first axis of places.
+
+    SegFormer resizes such: its channels in front of the places, that takes 1.4 of the time.
+    """
+    if x.dim() == 4 and not x.is_contiguous() and x.is_contiguous(memory_format=torch.channels_last):
+        return x.permute(0, 2, 3, 1), 1
+    return x, 2
+
+
+def in_order(x: torch.Tensor, first: int) -> torch.Tensor:
+    """What :func:`as_it_lies` gave, with its channels in front of the places."""
+    return x if first == 2 else x.permute(0, 3, 1, 2)
 
 
 def by_gain(axis: int, before: Any, after: Any) -> tuple[bool, int]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from .torch_resampled_bytes import by_gain, cubic, resampled_bytes, resampled_floats, triangle
+from .torch_resampled_bytes import as_it_lies, by_gain, cubic, in_order, resampled_bytes, resampled_floats, triangle
 
 __all__ = ["cubic_resampling", "linear_resampling", "scaled_size"]
 
@@ -53,9 +53,10 @@ def _linear(
         return x.clone()
     if x.dtype == torch.uint8 and len(sizes) == 2:
         return resampled_bytes(x, sizes, align_corners, factors, 1, triangle)
-    y = x if x.dtype == torch.float64 else x.to(torch.float32)
+    y, first = as_it_lies(x if x.dtype == torch.float64 else x.to(torch.float32))
     for i in sorted(changed, key=lambda i: by_gain(i, x.shape[2 + i], sizes[i])):
-        y = _along(y, 2 + i, sizes[i], factors[i] if factors else None, align_corners)
+        y = _along(y, first + i, sizes[i], factors[i] if factors else None, align_corners)
+    y = in_order(y, first)
     return y.to(x.dtype) if x.is_floating_point() else y.round().to(x.dtype)
 
 

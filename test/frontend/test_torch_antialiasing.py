@@ -92,3 +92,18 @@ def test_what_is_no_number_stays_in_its_windows():
     wanted = Smaller()(x).numpy()
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
     assert not np.isnan(wanted).all()
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_images_whose_channels_lie_last(mode):
+    """As behind a linear layer: they are resized as they lie."""
+
+    class Behind(nn.Module):
+        def forward(self, x):
+            image = x.transpose(1, 2).reshape(2, 5, 4, 6)
+            return functional.interpolate(image, size=(7, 9), mode=mode)
+
+    x = torch.randn(2, 24, 5, generator=torch.Generator().manual_seed(0))
+    module = rx.from_torch(torch.export.export(Behind(), (x,)))
+    assert ": (tensor<2x4x6x5xf32>" in str(module)
+    torch.testing.assert_close(rx.compile(module)(x), Behind()(x), rtol=1e-5, atol=1e-5)
