@@ -10,7 +10,7 @@ from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
 
-__all__ = ["CumProd", "CumSum", "Max", "Mean", "Min", "Prod", "Sum", "Variance"]
+__all__ = ["CumMax", "CumMin", "CumProd", "CumSum", "Max", "Mean", "Min", "Prod", "Sum", "Variance"]
 
 
 def _reduced(shape: Sequence[Dim], axes: Sequence[int], keepdims: bool) -> list[Dim]:
@@ -103,3 +103,21 @@ class CumSum(_Scan, name="cumsum"):
 
 class CumProd(_Scan, name="cumprod"):
     """Running product along an axis, in f32 for narrower floats; ``exclusive`` leaves the element itself out."""
+
+
+class CumMax(_Scan, name="cummax"):
+    """Largest element up to each along an axis, NaN from the first NaN on; ``exclusive`` leaves the element itself out.
+
+    With ``exclusive``, the first is -inf, or the least value of an integer dtype.
+    """
+
+    narrow = Narrow.FOLLOWS
+
+
+class CumMin(_Scan, name="cummin"):
+    """Smallest element up to each along an axis, NaN from the first NaN on; ``exclusive`` leaves the element itself out.
+
+    With ``exclusive``, the first is inf, or the greatest value of an integer dtype.
+    """
+
+    narrow = Narrow.FOLLOWS

@@ -65,20 +65,30 @@ def variance(x: Array, *, axis: list[int] | None, keepdims: bool) -> Array:
 
 @reference
 def cumsum(x: Array, *, axis: int, exclusive: bool) -> Array:
-    return _scan(np.add, x, axis, exclusive)
+    return _scan(np.add, x, axis, exclusive, 0)
 
 
 @reference
 def cumprod(x: Array, *, axis: int, exclusive: bool) -> Array:
-    return _scan(np.multiply, x, axis, exclusive)
+    return _scan(np.multiply, x, axis, exclusive, 1)
 
 
-def _scan(function: np.ufunc, x: Array, axis: int, exclusive: bool) -> Array:
+@reference
+def cummax(x: Array, *, axis: int, exclusive: bool) -> Array:
+    return _scan(np.maximum, x, axis, exclusive, lowest(x.dtype))
+
+
+@reference
+def cummin(x: Array, *, axis: int, exclusive: bool) -> Array:
+    return _scan(np.minimum, x, axis, exclusive, highest(x.dtype))
+
+
+def _scan(function: np.ufunc, x: Array, axis: int, exclusive: bool, initial: float) -> Array:
     values = wide(x)
     total = function.accumulate(values, axis=axis, dtype=values.dtype)
     if not exclusive:
         return convert(total, x.dtype)
-    shifted = np.full_like(total, function.identity)
+    shifted = np.full_like(total, initial)
     moved, source = np.moveaxis(shifted, axis, 0), np.moveaxis(total, axis, 0)
     moved[1:] = source[:-1]
     return convert(shifted, x.dtype)

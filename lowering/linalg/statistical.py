@@ -73,11 +73,11 @@ def divided_by_count(b: LinalgBuilder, summed: ir.Value, x: Tensor, axes: list[i
     return b.generic("p" * len(sizes), [(summed, loops)], out, lambda s, _: (Scalar(s) / number(s.type)).value)
 
 
-@lowering("relax.cumsum", "relax.cumprod")
+@lowering("relax.cumsum", "relax.cumprod", "relax.cummax", "relax.cummin")
 def _lower_scan(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     name = source.op.operation.name.removeprefix("relax.")
-    kind = TOTAL if name == "cumsum" else PRODUCT
+    kind = {"cumsum": TOTAL, "cumprod": PRODUCT}.get(name) or extreme(x.dtype, name.removeprefix("cum"))
     axis, exclusive = normalize_axis(source.attrs["axis"], x.rank), source.attrs["exclusive"]
     sizes = b.sizes(x)
     out, behind = b.empty(sizes, storage_dtype(x.dtype)), sizes[axis + 1 :]

@@ -117,3 +117,19 @@ func.func @cumprod_of_truth_values(%x: tensor<4xi1>) {
   %0 = "relax.cumprod"(%x) {axis = 0 : i64} : (tensor<4xi1>) -> tensor<4xi1>
   return
 }
+
+// -----
+
+func.func @cummax_of_truth_values(%x: tensor<4xi1>) {
+  // expected-error @+1 {{'relax.cummax' op expected a number as operand, got i1}}
+  %0 = "relax.cummax"(%x) {axis = 0 : i64} : (tensor<4xi1>) -> tensor<4xi1>
+  return
+}
+
+// -----
+
+func.func @cummin_axis(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'relax.cummin' op expected axis in [-1, 1), got -2}}
+  %0 = "relax.cummin"(%x) {axis = -2 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}

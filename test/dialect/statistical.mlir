@@ -118,3 +118,18 @@ func.func @cumprod(%x: tensor<?x4xf32, {sym = ["n"]}>) {
   %0 = "relax.cumprod"(%x) {axis = 0 : i64} : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
   return
 }
+
+// CHECK-LABEL: func.func @cummax(
+// CHECK: "relax.cummax"(%{{.*}}) {axis = -1 : i64} : (tensor<?x4xf32, {sym = ["n"]}>)
+func.func @cummax(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.cummax"(%x) {axis = -1 : i64} : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @cummin(
+// CHECK: "relax.cummin"(%{{.*}}) {axis = 0 : i64, exclusive = true} : (tensor<?x4xi8, {sym = ["n"]}>)
+func.func @cummin(%x: tensor<?x4xi8, {sym = ["n"]}>) {
+  %0 = "relax.cummin"(%x) {axis = 0 : i64, exclusive = true} : (tensor<?x4xi8, {sym = ["n"]}>)
+      -> tensor<?x4xi8, {sym = ["n"]}>
+  return
+}

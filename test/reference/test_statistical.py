@@ -172,3 +172,24 @@ def test_cumprod(exclusive: bool, dtype: str) -> None:
         got = reference_of("cumprod").function(x, axis=axis, exclusive=exclusive)
         assert got.dtype == x.dtype
         np.testing.assert_array_equal(got, exact.astype(x.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "bf16", "i8", "ui8"])
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_running_extremes(name: str, dtype: str) -> None:
+    x = np.array([[3, 2, 5, 1, 4], [1, 6, 7, 2, 2]]).astype(numpy_dtype(dtype))
+    for axis in (0, 1, -1):
+        exact = getattr(torch, name)(torch.from_numpy(x.astype(np.int64)), axis)[0].numpy()
+        got = reference_of(name).function(x, axis=axis, exclusive=False)
+        assert got.dtype == x.dtype
+        np.testing.assert_array_equal(got, exact.astype(x.dtype))
+
+
+def test_running_extremes_of_none_and_of_nan() -> None:
+    x = np.array([1, np.nan, 2], np.float32)
+    for name, none in (("cummax", -np.inf), ("cummin", np.inf)):
+        np.testing.assert_array_equal(reference_of(name).function(x, axis=0, exclusive=False), [1, np.nan, np.nan])
+        np.testing.assert_array_equal(reference_of(name).function(x, axis=0, exclusive=True), [none, 1, np.nan])
+    bytes_ = np.array([5, 3], np.uint8)
+    assert reference_of("cummax").function(bytes_, axis=0, exclusive=True).tolist() == [0, 5]
+    assert reference_of("cummin").function(bytes_, axis=0, exclusive=True).tolist() == [255, 5]

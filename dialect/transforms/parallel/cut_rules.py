@@ -337,7 +337,8 @@ def _batched(op: ir.OpView, cuts: Cuts) -> Outcome:
 
 
 _RULES: dict[str, Rule] = {
-    "attention": _attention, "broadcast_to": _broadcast_to, "concat": _concat, "cumsum": _along_axis,
+    "attention": _attention, "broadcast_to": _broadcast_to, "concat": _concat, "cummax": _along_axis,
+    "cummin": _along_axis, "cumprod": _along_axis, "cumsum": _along_axis,
     "dequantize": _dequantize, "expand_dims": _expand_dims, "look_up": _look_up,
     "flip": _along_axis, "index_copy": _index_copy, "layer_norm": _along_axis, "log_softmax": _along_axis, "matmul": _matmul,
     "max": _reduction, "mean": _reduction, "min": _reduction, "permute_dims": _permute_dims, "prod": _reduction,

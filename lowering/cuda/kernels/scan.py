@@ -1,4 +1,4 @@
-"""The template of running sums: blocks of threads scan what loops add up one element after the other.
+"""The template of running sums, products and extremes: blocks of threads scan what loops combine one element after the other.
 
 Before::
 
@@ -10,6 +10,8 @@ after, one launch, of a block for each ``i``, whose threads have 256 neighbours 
     for start = 0 to columns step 256 {
       x = in[i, start + thread];  s = sum of x of the threads up to this one;  out[i, start + thread] = carry + s
       carry = carry + sum of all x }
+
+Threads without an element have the value that sums begin with, which changes none: 0, or 1 of products, -inf of largest ones.
 
 Where a line's elements are not neighbours, 32 lines that are neighbours have a block, and its 8 rows of threads have 4 elements
 of each line, one after the other, at a time: reads and writes are of neighbours both ways. A line is the work of one block.
@@ -41,10 +43,10 @@ _LINES, _ROWS, _HELD = 32, 8, 4
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """How running sums are computed.
+    """How running values are computed.
 
     Attributes:
-        scan: what is added up, and what becomes of the sums.
+        scan: what is combined, and what becomes of the results.
         threads: of a block for one line; None: a block has neighbouring lines.
     """
 
@@ -56,7 +58,7 @@ class ScanPlan:
 
 
 def plan_scan(function: func.FuncOp, target: CudaTarget) -> ScanPlan | None:
-    """The plan of a kernel function that is one nest of loops with a running sum, None for others."""
+    """The plan of a kernel function that is one nest of loops with a running value, None for others."""
     del target
     block = body_of(function)
     scan = None if block is None else scan_of(operations(block)[:-1])
@@ -106,18 +108,17 @@ class _Line:
         extent, warps = device.value(scan.extent), self.threads // WARP
         shared = device.shared(ir.MemRefType.get([warps], scan.kind, loc=em.location)) if warps > 1 else None
         line = delinearized(em, device.block(), scan.line_extents(device))
+        neutral = device.value(scan.start)
 
         def part(start: ir.Value, carried: Sequence[ir.Value]) -> list[ir.Value]:
             place = em.add(start, device.thread())
             exists = em.compare("ult", place, extent)
-            (element,) = em.when(
-                exists, lambda: [scan.element(device, line, place)], lambda: [em.constant(0, scan.kind)], [scan.kind]
-            )
-            before, after, total = up_to(device, scan.add, element, carried[0], shared)
+            (element,) = em.when(exists, lambda: [scan.element(device, line, place)], lambda: [neutral], [scan.kind])
+            before, after, total = up_to(device, scan.combine, element, neutral, carried[0], shared)
             em.only_when(exists, lambda: scan.write(device, line, place, before, after))
             return [total]
 
-        em.loop(em.number(0), extent, self.threads, part, [device.value(scan.start)])
+        em.loop(em.number(0), extent, self.threads, part, [neutral])
 
 
 class _Columns:
@@ -125,7 +126,7 @@ class _Columns:
 
     def __init__(self, device: DeviceCode, scan: Scan):
         self.device, self.em, self.scan = device, device.em, scan
-        self.line, self.row = device.thread(0), device.thread(1)
+        self.line, self.row, self.neutral = device.thread(0), device.thread(1), device.value(scan.start)
         self.shared = device.shared(ir.MemRefType.get([_ROWS, _LINES], scan.kind, loc=self.em.location))
 
     def build(self) -> None:
@@ -143,31 +144,30 @@ class _Columns:
             elements = [self._element(line, p, e) for p, e in zip(places, exist, strict=True)]
             before, total = self._rows(elements, carried[0])
             for place, exists, element in zip(places, exist, elements, strict=True):
-                after = scan.add(em, before, element)
+                after = scan.combine(em, before, element)
                 em.only_when(exists, lambda p=place, b=before, a=after: scan.write(device, line, p, b, a))
                 before = after
             return [total]
 
-        em.loop(em.number(0), extent, _ROWS * _HELD, part, [device.value(scan.start)])
+        em.loop(em.number(0), extent, _ROWS * _HELD, part, [self.neutral])
 
     def _element(self, line: Sequence[ir.Value], place: ir.Value, exists: ir.Value) -> ir.Value:
         em, scan = self.em, self.scan
-        zero = em.constant(0, scan.kind)
-        return em.when(exists, lambda: [scan.element(self.device, line, place)], lambda: [zero], [scan.kind])[0]
+        return em.when(exists, lambda: [scan.element(self.device, line, place)], lambda: [self.neutral], [scan.kind])[0]
 
     def _rows(self, elements: Sequence[ir.Value], carry: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The sum of what is in front of a thread's elements, and of all that the block has by now."""
-        em, scan, zero = self.em, self.scan, self.em.constant(0, self.scan.kind)
+        """The result of what is in front of a thread's elements, and of all that the block has by now."""
+        em, scan = self.em, self.scan
         own = elements[0]
         for element in elements[1:]:
-            own = scan.add(em, own, element)
+            own = scan.combine(em, own, element)
         em.effect("memref.store", [own, self.shared, self.row, self.line])
         self.device.barrier()
         before = total = carry
         for i in range(_ROWS):
             of_row = em.op("memref.load", [self.shared, em.number(i), self.line], scan.kind)
             is_before = em.compare("ult", em.number(i), self.row)
-            before = scan.add(em, before, em.op("arith.select", [is_before, of_row, zero], scan.kind))
-            total = scan.add(em, total, of_row)
+            before = scan.combine(em, before, em.op("arith.select", [is_before, of_row, self.neutral], scan.kind))
+            total = scan.combine(em, total, of_row)
         self.device.barrier()
         return before, total

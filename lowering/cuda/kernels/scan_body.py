@@ -1,6 +1,7 @@
-"""Loops with a running sum read into what a kernel needs: a line's elements, and what is written once sums are known.
+"""Loops with a running value read into what a kernel needs: a line's elements, and what is written once sums are known.
 
-Two forms come out of ``relax.cumsum``. One has a number that the innermost loop carries::
+Two forms come out of ``relax.cumsum``, with other operations of ``cumprod``, ``cummax`` and ``cummin``.
+One has a number that the innermost loop carries::
 
     scf.for %i { scf.for %j iter_args(%s = 0) { %t = add %s, (of loads at %i, %j); store (of %s or %t) at %i, %j; yield %t } }
 
@@ -11,6 +12,7 @@ the other a buffer of them, which the innermost loop updates as a whole::
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +25,12 @@ from .nest_code import is_plain
 
 __all__ = ["Scan", "scan_of"]
 
-_SUMS = ("arith.addf", "arith.addi")
+# What combines elements, and what changes none of them: the loops have to begin with it. Sums of floats begin with 0, not -0.
+_NEUTRAL: dict[str, float] = {
+    "arith.addf": 0, "arith.addi": 0, "arith.mulf": 1, "arith.muli": 1, "arith.maximumf": -math.inf,
+    "arith.minimumf": math.inf,
+}  # fmt: skip
+_COMBINING = (*_NEUTRAL, "arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui")
 _INSIDE = ("arith.", "math.", "memref.load", "memref.store", "memref.subview")
 
 Mapping = dict[ir.Value, ir.Value]
@@ -31,25 +38,25 @@ Mapping = dict[ir.Value, ir.Value]
 
 @dataclass(frozen=True)
 class Scan(ABC):
-    """A nest of loops with a running sum.
+    """A nest of loops with a running sum, product or extreme.
 
     Attributes:
         replaced: the operations of the function that it is, last of them the outermost loop.
         outer: the loops over lines, outermost first.
         inner: the loop along a line.
-        start: what sums begin with.
-        sum_: the operation that adds an element.
+        start: what results begin with, a constant that changes nothing that it is combined with.
+        combining: the operation that combines the result so far with an element.
     """
 
     replaced: tuple[ir.Operation, ...]
     outer: tuple[ir.Operation, ...]
     inner: ir.Operation
     start: ir.Value
-    sum_: ir.Operation
+    combining: ir.Operation
 
     @property
     def kind(self) -> ir.Type:
-        """The sums' type."""
+        """The results' type."""
         return self.start.type
 
     @property
@@ -71,19 +78,19 @@ class Scan(ABC):
         """The same for the kernel: values of the host, or of the kernel."""
         return [device.value(v) for v in self.lines(device.em)]
 
-    def add(self, em: Emitter, a: ir.Value, b: ir.Value) -> ir.Value:
-        """A sum, as the loop makes it."""
-        return em.clone(self.sum_, [a, b], a.type)
+    def combine(self, em: Emitter, a: ir.Value, b: ir.Value) -> ir.Value:
+        """One value of two, as the loop makes it."""
+        return em.clone(self.combining, [a, b], a.type)
 
     @abstractmethod
     def element(self, device: DeviceCode, line: Sequence[ir.Value], place: ir.Value) -> ir.Value:
-        """What is added at a place of a line."""
+        """What is combined at a place of a line."""
 
     @abstractmethod
     def write(
         self, device: DeviceCode, line: Sequence[ir.Value], place: ir.Value, before: ir.Value, after: ir.Value
     ) -> None:  # fmt: skip
-        """Writes results at a place of a line, given the sums without and with its element."""
+        """Writes results at a place of a line, given those without and with its element."""
 
     def _at(self, line: Sequence[ir.Value], place: ir.Value) -> Mapping:
         loops = [*self.outer, self.inner]
@@ -123,10 +130,23 @@ def _is_from(value: ir.Value, block: ir.Block) -> bool:
     return (value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block) == block
 
 
-def _constant(value: ir.Value) -> int | None:
+def _constant(value: ir.Value) -> float | None:
     if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
         return None
-    return ir.IntegerAttr(value.owner.attributes["value"]).value
+    number = value.owner.attributes["value"]
+    return ir.FloatAttr(number).value if isinstance(value.type, ir.FloatType) else ir.IntegerAttr(number).value
+
+
+def _begins_neutral(combining: ir.Operation, start: ir.Value) -> bool:
+    """Whether a constant changes nothing that it is combined with."""
+    name, number = combining.name, _constant(start)
+    if number is None:
+        return False
+    if not isinstance(start.type, ir.IntegerType) or name in _NEUTRAL:
+        return number == _NEUTRAL.get(name)
+    values = 1 << start.type.width
+    neutral = {"arith.maxsi": values // 2, "arith.minsi": values // 2 - 1, "arith.maxui": 0, "arith.minui": values - 1}
+    return number % values == neutral[name]
 
 
 def _depend_on(ops: Sequence[ir.Operation], values: Sequence[ir.Value]) -> list[ir.Operation]:
@@ -139,11 +159,11 @@ def _depend_on(ops: Sequence[ir.Operation], values: Sequence[ir.Value]) -> list[
     return found
 
 
-def _added(sum_: ir.Operation, carried: ir.Value) -> ir.Value | None:
-    """What a sum adds to a value; None where it is no such sum."""
-    if sum_.name not in _SUMS or list(sum_.operands).count(carried) != 1:
+def _combined(combining: ir.Operation, carried: ir.Value) -> ir.Value | None:
+    """What an operation combines a value with; None where it is no such operation."""
+    if combining.name not in _COMBINING or list(combining.operands).count(carried) != 1:
         return None
-    first, second = sum_.operands
+    first, second = combining.operands
     return second if first == carried else first
 
 
@@ -166,15 +186,15 @@ class _OfNumbers(Scan):
     def element(self, device: DeviceCode, line: Sequence[ir.Value], place: ir.Value) -> ir.Value:
         mapping = self._at(line, place)
         _clone(device, self.before, mapping)
-        added = _added(self.sum_, _block(self.inner).arguments[1])
-        assert added is not None
-        return _found(device, added, mapping)
+        element = _combined(self.combining, _block(self.inner).arguments[1])
+        assert element is not None
+        return _found(device, element, mapping)
 
     def write(
         self, device: DeviceCode, line: Sequence[ir.Value], place: ir.Value, before: ir.Value, after: ir.Value
     ) -> None:  # fmt: skip
         carried = _block(self.inner).arguments[1]
-        _clone(device, self.after, {**self._at(line, place), carried: before, self.sum_.results[0]: after})
+        _clone(device, self.after, {**self._at(line, place), carried: before, self.combining.results[0]: after})
 
 
 def _scan_of_numbers(
@@ -184,19 +204,22 @@ def _scan_of_numbers(
     carried, (*ops, end) = list(_block(inner).arguments)[1:], body
     if len(carried) != 1 or not _are_counted([*outer, inner]) or not all(op.name.startswith(_INSIDE) for op in ops):
         return None
-    sum_ = end.operands[0].owner
-    if isinstance(sum_, ir.Block) or sum_.operation not in ops or not _is_from(inner.operands[3], replaced[0].block):
+    found = end.operands[0].owner
+    if isinstance(found, ir.Block) or found.operation not in ops or not _is_from(inner.operands[3], replaced[0].block):
         return None
-    added, later = _added(sum_.operation, carried[0]), _depend_on(ops, carried)
-    if added is None or any(op.results[0] == added for op in later if len(op.results)):
+    combining = found.operation
+    element, later = _combined(combining, carried[0]), _depend_on(ops, carried)
+    if element is None or not _begins_neutral(combining, inner.operands[3]):
+        return None
+    if any(op.results[0] == element for op in later if len(op.results)):
         return None
     if any(op.name == "memref.load" for op in later) or any(op.name == "memref.store" and op not in later for op in ops):
         return None
     before = tuple(op for op in ops if op not in later)
-    after = tuple(op for op in later if op != sum_.operation)
+    after = tuple(op for op in later if op != combining)
     # What both need is made again where sums are written: places, of subviews for example.
     needed = tuple(op for op in before if op.name.startswith(("arith.", "memref.subview")) and _is_used_by(op, after))
-    return _OfNumbers(replaced, tuple(outer), inner, inner.operands[3], sum_.operation, before, (*needed, *after))
+    return _OfNumbers(replaced, tuple(outer), inner, inner.operands[3], combining, before, (*needed, *after))
 
 
 def _is_used_by(op: ir.Operation, users: Sequence[ir.Operation]) -> bool:
@@ -238,10 +261,10 @@ class _OfRows(Scan):
         for argument, value in zip(inputs, self.update.operands, strict=False):
             mapping[argument] = self._load(device, _found(device, value, mapping), line)
         body = operations(self.update.regions[0].blocks[0])[:-1]
-        _clone(device, [op for op in body if op != self.sum_], mapping)
-        added = _added(self.sum_, total)
-        assert added is not None
-        return _found(device, added, mapping)
+        _clone(device, [op for op in body if op != self.combining], mapping)
+        element = _combined(self.combining, total)
+        assert element is not None
+        return _found(device, element, mapping)
 
     def _load(self, device: DeviceCode, buffer: ir.Value, line: Sequence[ir.Value]) -> ir.Value:
         return device.em.op("memref.load", [buffer, *line[len(self.outer) :]], ir.MemRefType(buffer.type).element_type)
@@ -275,13 +298,15 @@ def _scan_of_rows(
     if fill.operands[1] != sums or result.operands[0] != sums or len(result.operands) != 2 or len(fill.operands) != 2:
         return None
     body, total = operations(update.regions[0].blocks[0]), list(update.regions[0].blocks[0].arguments)[-1]
-    sum_ = body[-1].operands[0].owner
-    if isinstance(sum_, ir.Block) or _added(sum_.operation, total) is None or len(_depend_on(body[:-1], [total])) != 1:
+    found = body[-1].operands[0].owner
+    if isinstance(found, ir.Block) or _combined(found.operation, total) is None or len(_depend_on(body[:-1], [total])) != 1:
         return None
     start = fill.operands[0]
     if isinstance(start.type, ir.MemRefType) or not _is_from(start, replaced[0].block) or not _yields_its_input(fill):
         return None
-    return _OfRows(replaced, tuple(outer), inner, start, sum_.operation, views, update, result)
+    if not _begins_neutral(found.operation, start):
+        return None
+    return _OfRows(replaced, tuple(outer), inner, start, found.operation, views, update, result)
 
 
 def _is_pointwise(op: ir.Operation) -> bool:

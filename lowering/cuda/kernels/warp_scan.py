@@ -1,4 +1,4 @@
-"""The sums of what the threads of a block have, up to each of them: by shuffles in a warp, by shared memory across warps."""
+"""What the threads of a block have, combined up to each of them: by shuffles in a warp, by shared memory across warps."""
 
 from __future__ import annotations
 
@@ -13,59 +13,60 @@ __all__ = ["WARP", "up_to"]
 #: Threads of a warp.
 WARP = 32
 
-Add = Callable[[Emitter, ir.Value, ir.Value], ir.Value]
+Combine = Callable[[Emitter, ir.Value, ir.Value], ir.Value]
 
 
 def up_to(
-    device: DeviceCode, add: Add, value: ir.Value, carry: ir.Value, shared: ir.Value | None
-) -> tuple[ir.Value, ir.Value, ir.Value]:  # fmt: skip
-    """Adds up the values of a block's threads, in their order.
+    device: DeviceCode, combine: Combine, value: ir.Value, neutral: ir.Value, carry: ir.Value, shared: ir.Value | None
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Combines the values of a block's threads, in their order: adds them up, for example.
 
     Args:
         device: the kernel, of one-dimensional blocks of whole warps.
-        add: makes the sum of two values.
+        combine: makes one value of two, associatively.
         value: that of this thread.
-        carry: what all sums begin with.
+        neutral: what changes no value that it is combined with.
+        carry: what all results begin with.
         shared: a value for each warp; None where there is one warp.
 
     Returns:
-        The sum of what is before this thread, with it, and of all threads.
+        What is before this thread, with its own, and of all threads.
     """
     em = device.em
     lane = em.op("arith.remui", [device.thread(), em.number(WARP)], em.index)
-    zero, total = em.constant(0, value.type), value
+    total = value
     distance = 1
     while distance < WARP:
-        total = add(em, total, _from_before(em, total, distance, lane, zero))
+        total = combine(em, total, _from_before(em, total, distance, lane, neutral))
         distance *= 2
-    before_warp, of_all = _across(device, add, total, carry, shared)
-    before = add(em, before_warp, _from_before(em, total, 1, lane, zero))
-    return before, add(em, before_warp, total), of_all
+    before_warp, of_all = _across(device, combine, total, neutral, carry, shared)
+    before = combine(em, before_warp, _from_before(em, total, 1, lane, neutral))
+    return before, combine(em, before_warp, total), of_all
 
 
-def _from_before(em: Emitter, value: ir.Value, distance: int, lane: ir.Value, zero: ir.Value) -> ir.Value:
-    """The value of the thread so many places before in the warp, 0 where there is none."""
+def _from_before(em: Emitter, value: ir.Value, distance: int, lane: ir.Value, neutral: ir.Value) -> ir.Value:
+    """The value of the thread so many places before in the warp, the neutral one where there is none."""
     exists = em.compare("uge", lane, em.number(distance))
-    return em.op("arith.select", [exists, _shuffled(em, value, distance, "up"), zero], value.type)
+    return em.op("arith.select", [exists, _shuffled(em, value, distance, "up"), neutral], value.type)
 
 
 def _across(
-    device: DeviceCode, add: Add, total: ir.Value, carry: ir.Value, shared: ir.Value | None
-) -> tuple[ir.Value, ir.Value]:  # fmt: skip
+    device: DeviceCode, combine: Combine, total: ir.Value, neutral: ir.Value, carry: ir.Value, shared: ir.Value | None
+) -> tuple[ir.Value, ir.Value]:
     """What is before a thread's warp, and in all warps."""
     em = device.em
     if shared is None:
-        return carry, add(em, carry, _shuffled(em, total, WARP - 1, "idx"))
+        return carry, combine(em, carry, _shuffled(em, total, WARP - 1, "idx"))
     warp, lane = (em.op(f"arith.{n}", [device.thread(), em.number(WARP)], em.index) for n in ("divui", "remui"))
     last = em.compare("eq", lane, em.number(WARP - 1))
     em.only_when(last, lambda: em.effect("memref.store", [total, shared, warp]))
     device.barrier()
-    zero, before, of_all = em.constant(0, total.type), carry, carry
+    before = of_all = carry
     for i in range(ir.MemRefType(shared.type).shape[0]):
         of_warp = em.op("memref.load", [shared, em.number(i)], total.type)
         is_before = em.compare("ult", em.number(i), warp)
-        before = add(em, before, em.op("arith.select", [is_before, of_warp, zero], total.type))
-        of_all = add(em, of_all, of_warp)
+        before = combine(em, before, em.op("arith.select", [is_before, of_warp, neutral], total.type))
+        of_all = combine(em, of_all, of_warp)
     device.barrier()
     return before, of_all
 

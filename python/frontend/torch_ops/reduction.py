@@ -12,18 +12,16 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, is_float, normalize_axes
 from ...dialect.op import EffectOp
 from ...dialect.struct_info import TensorInfo
-from ...dialect.symbolic import Dim, Expr
+from ...dialect.symbolic import Expr
 from ..emit import (
     broadcast,
     cast,
     emit,
-    expand,
     extreme_flag,
     full,
     info_of,
     integer,
     multiply_all,
-    neutral,
     reshape,
     slice_axis,
     unsqueeze,
@@ -160,10 +158,7 @@ def _scan(op: TorchOp) -> ir.Value:
 
 @handles("aten.cummax", "aten.cummin")
 def _running_extreme(op: TorchOp) -> list[ir.Value | None]:
-    """Of each element the extreme one up to it, and the last place that has it. A NaN is above all.
-
-    In rounds where the size has an upper bound; else all are compared, which takes the square of the size.
-    """
+    """Of each element the extreme one up to it, and the last place that has it. A NaN is above all."""
     x, dtype = op.tensor(0), op.dtype
     if not info_of(x).rank:
         return [x, full(0, integer())]
@@ -172,47 +167,13 @@ def _running_extreme(op: TorchOp) -> list[ir.Value | None]:
     size = info_of(x).shape[axis]
     if size is None:
         raise RelaxError("expected a dimension whose size is known or symbolic")
-    found = running_extreme(x, axis, size, upper_bound(size, op.values.ranges), largest=op.key == "aten.cummax")
-    return [cast(found[0], dtype), found[1]]
-
-
-def running_extreme(x: ir.Value, axis: int, size: Dim, longest: int | None, *, largest: bool) -> list[ir.Value]:
-    """Of each element the extreme one up to it, and where that is; of sizes that have no limit, by the square of the size."""
-    if size is None:
-        raise RelaxError("expected a dimension whose size is known or symbolic")
-    if longest is None:
-        return _extreme_of_all(x, axis, size, largest)
-    return _extreme_in_rounds(x, axis, size, longest, largest)
-
-
-def _extreme_in_rounds(x: ir.Value, axis: int, size: int | Expr, longest: int, largest: bool) -> list[ir.Value]:
-    """After k rounds, an element has the extreme one of the 2 ** k up to it, and where that is."""
-    dtype = info_of(x).dtype
-    worst = neutral("max" if largest else "min", dtype)
-    where = [size if a == axis else 1 for a in range(info_of(x).rank)]
-    places = expand(reshape(sequence(0, size, 1, integer()), where), info_of(x).shape)
-    for step in _steps(longest):
-        before, place = _moved(x, axis, size, step, worst), _moved(places, axis, size, step, 0)
-        better = emit(ops.Greater if largest else ops.Less, before, x)
-        if is_float(dtype):
-            no_number = emit(ops.LogicalAnd, emit(ops.IsNan, before), emit(ops.LogicalNot, emit(ops.IsNan, x)))
-            better = emit(ops.LogicalOr, better, no_number)
-        x, places = emit(ops.Where, better, before, x), emit(ops.Where, better, place, places)
-    return [x, places]
-
-
-def _extreme_of_all(x: ir.Value, axis: int, size: Expr | int, largest: bool) -> list[ir.Value]:
-    info = info_of(x)
-    here, _ = _places(x, axis, size)
-    elements = unsqueeze(x, axis)  # [..., 1 of each place, all before it, ...]
-    before = _up_to_each(x, axis, size)
-    worst = full(neutral("max" if largest else "min", info.dtype), info.dtype)
-    values = emit(ops.Max if largest else ops.Min, emit(ops.Where, before, elements, worst), axis=[axis + 1])
-    same = emit(ops.Equal, elements, unsqueeze(values, axis + 1))
-    if is_float(info.dtype):
-        same = emit(ops.LogicalOr, same, emit(ops.IsNan, elements))
-    last = emit(ops.Where, emit(ops.LogicalAnd, before, same), here, full(0, integer()))
-    return [values, emit(ops.Max, last, axis=[axis + 1])]
+    found = emit(ops.CumMax if op.key == "aten.cummax" else ops.CumMin, x, axis=axis)
+    same = emit(ops.Equal, x, found)
+    if is_float(info_of(x).dtype):
+        same = emit(ops.LogicalOr, same, emit(ops.IsNan, x))
+    here = reshape(sequence(0, size, 1, integer()), [size if a == axis else 1 for a in range(info_of(x).rank)])
+    places = emit(ops.Where, same, here, full(0, integer()))
+    return [cast(found, dtype), emit(ops.CumMax, places, axis=axis)]
 
 
 def _places(x: ir.Value, axis: int, size: int | Expr) -> tuple[ir.Value, ir.Value]:
@@ -305,7 +266,7 @@ def _logcumsumexp(op: TorchOp) -> ir.Value:
 
 def _log_of_all(x: ir.Value, axis: int, size: int | Expr) -> ir.Value:
     """The same for each element at once, by the largest up to it."""
-    largest, _ = _extreme_of_all(x, axis, size, largest=True)
+    largest = emit(ops.CumMax, x, axis=axis)
     finite = emit(ops.Where, emit(ops.IsInf, largest), full(0, info_of(x).dtype), largest)
     terms = emit(ops.Exp, emit(ops.Subtract, unsqueeze(x, axis), unsqueeze(finite, axis + 1)))
     terms = emit(ops.Where, _up_to_each(x, axis, size), terms, full(0, info_of(x).dtype))

@@ -22,11 +22,10 @@ from ..emit import (
     squeeze,
     unsqueeze,
 )
-from ..ranges import at_least, upper_bound
+from ..ranges import at_least
 from ..torch_op import TorchOp, handles
 from ..torch_types import common_dtype
 from .elementwise import check
-from .reduction import running_extreme
 
 
 def _row(op: TorchOp) -> ir.Value:
@@ -151,7 +150,7 @@ def _mode(op: TorchOp) -> list[ir.Value | None]:
     found = emit(ops.GatherElements, x, order, axis=axis)
     here = expand(reshape(sequence(0, size), [size if a == axis else 1 for a in range(info_of(x).rank)]), info_of(x).shape)
     start = emit(ops.Where, _begins(found, axis, size), here, full(0, integer()))
-    start, _ = running_extreme(start, axis, size, upper_bound(size, op.values.ranges), largest=True)
+    start = emit(ops.CumMax, start, axis=axis)
     end = emit(ops.ArgMax, emit(ops.Subtract, here, start), axis=axis, keepdims=True)
     return _kept(op, [emit(ops.GatherElements, v, end, axis=axis) for v in (found, order)], axis, 2)
 

@@ -65,6 +65,7 @@ def test_cumsum_of_symbolic_and_empty_dimensions() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "i8", "ui8"])
-def test_cumprod(dtype: str) -> None:
+@pytest.mark.parametrize("name", ["cumprod", "cummax", "cummin"])
+def test_other_scans(name: str, dtype: str) -> None:
     attributes = ["axis = 0 : i64", "axis = 1 : i64, exclusive = true", "axis = -1 : i64"]
-    check(*(Case("cumprod", [f"3, 4, n:{dtype}"], f"3, 4, n:{dtype}", a) for a in attributes), n=3)
+    check(*(Case(name, [f"3, 4, n:{dtype}"], f"3, 4, n:{dtype}", a) for a in attributes), n=3)

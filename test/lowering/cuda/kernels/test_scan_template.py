@@ -1,4 +1,4 @@
-"""Running sums on GPUs: lines of any length and dtype, along any axis, with and without the element itself."""
+"""Running sums, products and extremes on GPUs: lines of any length and dtype, along any axis, exclusive or not."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from support.emulated_cuda import agrees, plans, random
 LINE, LINES = "scan threads=", "scan lines=32 rows=8"
 
 
-def module(shape: tuple[int | str, ...], dtype: str, *kinds: tuple[int, bool]) -> rx.Module:
-    """A function that gives the running sums of its input along some axes, exclusive or not."""
+def module(shape: tuple[int | str, ...], dtype: str, *kinds: tuple[int, bool], op: str = "cumsum") -> rx.Module:
+    """A function that gives the running sums of its input along some axes, exclusive or not, or what another op gives."""
     b = rx.Builder()
     with b.function("main"):
         x = b.input("x", shape, dtype)
-        b.output(**{f"y{i}": b.cumsum(x, axis=axis, exclusive=exclusive) for i, (axis, exclusive) in enumerate(kinds)})
+        b.output(**{f"y{i}": getattr(b, op)(x, axis=axis, exclusive=exclusive) for i, (axis, exclusive) in enumerate(kinds)})
     return b.build()
 
 
@@ -51,3 +51,21 @@ def test_what_is_no_number_stays_behind_its_place() -> None:
     x[0, 300], x[1, 40] = np.inf, np.nan
     agrees(module((2, "n"), "f32", (1, False), (1, True)), x)
     agrees(module(("n", 2), "f32", (0, False), (0, True)), x.T.copy())
+
+
+@pytest.mark.parametrize("op", ["cumprod", "cummax", "cummin"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i8", "ui8", "i64", "f64"])
+def test_products_and_extremes(op: str, dtype: str) -> None:
+    made = module(("n", 70), dtype, (0, False), (0, True), (1, False), (1, True), op=op)
+    x = random((40, 70), dtype)
+    if op == "cumprod" and dtype.startswith(("f", "b")):
+        x = (1 + x.astype(np.float32) / 16).astype(x.dtype)
+    assert plans(agrees(made, x)) == [LINES, LINES, f"{LINE}128", f"{LINE}128"]
+
+
+@pytest.mark.parametrize("op", ["cummax", "cummin"])
+def test_extremes_behind_what_is_no_number(op: str) -> None:
+    x = np.random.default_rng(0).standard_normal((3, 600)).astype(np.float32)
+    x[0, 300], x[1, 40], x[2, 0] = np.inf, np.nan, -np.inf
+    agrees(module((3, "n"), "f32", (1, False), (1, True), op=op), x)
+    agrees(module(("n", 3), "f32", (0, False), (0, True), op=op), x.T.copy())
