@@ -26,12 +26,10 @@ from ..dialect.functions import (
 from ..dialect.struct_info import TensorInfo, is_tensor
 from ..dialect.symbolic import Expr, InnerSize
 from ..dialect.weights import full_result_names
+from .c_names import symbol_name
 from .manifest_specs import EntrySpec, StateSpec, SymbolSpec, TensorSpec, WeightSpec
 
-__all__ = ["Boundary", "Update", "argument_symbols", "static_array", "symbol_name", "weights_of"]
-
-#: How the C names that an image has beside those of its functions go on after ``relaxir_``.
-_OF_IMAGES = ("cuda_", "hip_", "manifest_")
+__all__ = ["Boundary", "Update", "argument_symbols", "static_array", "weights_of"]
 
 
 @dataclass(frozen=True)
@@ -56,12 +54,14 @@ class Boundary:
 
     Attributes:
         name: the function's name in the module.
+        symbol: its name in C.
         inputs, weights, outputs: the tensors. State is among the inputs, and not among the outputs.
         state: which inputs are state.
         symbols: symbolic dimensions with their least and greatest value (None: no limit), in manifest order.
     """
 
     name: str
+    symbol: str
     inputs: list[TensorSpec]
     weights: list[TensorSpec]
     outputs: list[TensorSpec]
@@ -91,14 +91,15 @@ class Boundary:
             if all(s.result != i for s in state)
         ]
         ranges = symbol_ranges(function)
-        return Boundary(name, specs[:split], specs[split:], outputs, state, {n: ranges.get(n, (0, None)) for n in symbols})
+        limits = {n: ranges.get(n, (0, None)) for n in symbols}
+        return Boundary(name, symbol_name(function), specs[:split], specs[split:], outputs, state, limits)
 
     def spec(self, sizes: Sequence[InnerSize] = (), memory: Sequence[InnerSize] = ()) -> EntrySpec:
         """What the manifest says of it, but for what later steps find out. Raises RelaxError for a weight without sizes."""
         state = {s.argument for s in self.state}
         return EntrySpec(
             self.name,
-            symbol_name(self.name),
+            self.symbol,
             tuple(SymbolSpec(n, low, high) for n, (low, high) in self.symbols.items()),
             tuple(s for i, s in enumerate(self.inputs) if i not in state),
             tuple(WeightSpec(s.name, static_array(s)) for s in self.weights),
@@ -126,12 +127,6 @@ def argument_symbols(function: func.FuncOp) -> set[str]:
     """The names of sizes that the arguments determine, those of unknown dimensions among them."""
     dims = [d for shape in argument_shapes(function).values() for d in shape]
     return {n for d in dims if isinstance(d, Expr) for n in d.names}
-
-
-def symbol_name(name: str) -> str:
-    """The name of a compiled function in the object code, which is none that an image has for itself."""
-    text = "".join(c if c.isascii() and c.isalnum() else "_" for c in name)
-    return f"relaxir_{text}_" if text.startswith(_OF_IMAGES) else f"relaxir_{text}"
 
 
 def static_array(spec: TensorSpec) -> ArraySpec:

@@ -47,7 +47,8 @@ from ..dialect.functions import (
 from ..dialect.packed_layout import PackedLayout
 from ..dialect.sharding import ranks_of, shards_of
 from ..dialect.traversal import nested_operations
-from .boundary import Boundary, static_array, symbol_name, weights_of
+from .boundary import Boundary, static_array, weights_of
+from .c_names import symbol_name
 from .check_entries import entry_functions, public_functions
 from .entries import Entry, Preparation, write_entry, write_preparation
 from .lowering_pass import LoweringPass
@@ -204,7 +205,7 @@ class _Steps:
         if parts is None or parts.blocks is None:
             made = [step, *made]
         _write_entries(made)
-        symbol = symbol_name(name_of(made[0]))
+        symbol = symbol_name(made[0])
         if made[0] != step:
             step.operation.erase()
         return segments, symbol, parts

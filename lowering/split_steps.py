@@ -41,7 +41,7 @@ from ..dialect.op import ties_of
 from ..dialect.ops import MatMul
 from ..dialect.struct_info import TensorInfo, element_bytes
 from ..dialect.traversal import clone_with, operations
-from .boundary import symbol_name
+from .c_names import symbol_name
 from .manifest_steps import PartsSpec
 
 __all__ = [
@@ -211,7 +211,7 @@ def _built(
     made = [function_of_piece(step, f"{name}.piece", {v: (c.axis, c.size) for v, c in cuts.items()})]
     if any(rest[v] != c.size for v, c in cuts.items()):
         made.append(function_of_piece(step, f"{name}.last", {v: (c.axis, rest[v]) for v, c in cuts.items()}))
-    symbols = [symbol_name(name_of(f)) for f in made]
+    symbols = [symbol_name(f) for f in made]
     gets, sets = (_places(values, cuts) for values in (step.arguments, returned_values(step)))
     return PartsSpec(count, symbols[0], symbols[1] if len(symbols) > 1 else None, 0, gets, sets, blocks), made
 

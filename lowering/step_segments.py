@@ -42,7 +42,7 @@ from ..dialect.ops import Concat, Split, StridedSlice
 from ..dialect.struct_info import TensorInfo
 from ..dialect.traversal import Nested, clone_with, free_values, run_nested
 from . import split_steps
-from .boundary import symbol_name
+from .c_names import symbol_name
 from .manifest_steps import PartsSpec, TensorPart
 from .split_steps import (
     LEAST_OF_PRODUCT,
@@ -87,7 +87,7 @@ class Segment:
         axis, shape = first_axis(result), shape_of(result)
         whole = (axis, shape[axis]) if shape else None
         nothing = (None,) * len(self.gets)
-        return PartsSpec(1, symbol_name(name_of(self.function)), None, 0, nothing, (whole,)), [self.function]
+        return PartsSpec(1, symbol_name(self.function), None, 0, nothing, (whole,)), [self.function]
 
 
 def segments_of(step: func.FuncOp, each: int | None) -> list[Segment]:

@@ -29,6 +29,7 @@ from .dialect.reports.cache import CacheSection
 from .dialect.reports.fixed import FixedSection, FixedWeight
 from .dialect.reports.report import collecting
 from .dump import Dump
+from .lowering.c_names import set_prefix
 from .lowering.relax_pipeline import CONVOLUTIONS, NARROW, WEIGHTS, default_pipeline, with_checks_first
 from .mesh import Mesh
 from .module import Module
@@ -57,6 +58,7 @@ def compile(
     activations: str | None = None,
     convolutions: str | None = None,
     checked: bool = False,
+    c_prefix: str | None = None,
     dump: str | os.PathLike[str] | None = None,
     device: str | None = None,
     plan_table: str | os.PathLike[str] | None = None,
@@ -89,6 +91,8 @@ def compile(
             enough; their filters take 16/9 of the memory. Rounding is as small as that of direct ones.
         checked: whether every access of the code is checked against its buffer: one beyond it ends the call with a RelaxError
             that names the op and the access, and touches nothing. Calls take several times as long, and so does compiling.
+        c_prefix: how the C names of entries begin, ``relaxir`` by default. A program that links several artifacts wants another
+            one for each: ``c_prefix="encoder"`` gives ``encoder_main`` and ``ENCODER_FINGERPRINT``.
         dump: a folder for the stages of the compilation, one file each (:mod:`.dump`), which then comes out of no cache;
             ``RELAXIR_DUMP`` by default.
         device: where the executable runs, as for :func:`relaxir.load`.
@@ -107,7 +111,8 @@ def compile(
 
     Raises:
         RelaxError: weights, activations or convolutions are none of these, or a pipeline is there, too, or they are for other
-            targets; the target or a pass is unknown, its code runs on no such device, a pass fails, or an op cannot be lowered;
+            targets; the prefix is none of a C name; the target or a pass is unknown, its code runs on no such device, a pass
+            fails, or an op cannot be lowered;
             with the op's location.
     """
     from .lowering.compile import refuse_lowered
@@ -128,6 +133,8 @@ def compile(
         module = reading(module, checkpoint, rename)
     elif rename is not None:
         raise RelaxError("expected a checkpoint whose tensors to rename, got none")
+    if c_prefix is not None:
+        module = module.rewritten(lambda op: set_prefix(op, c_prefix))
     _check_choices(weights, activations, convolutions)
     if weights is not None and pipeline is not None:
         raise RelaxError("expected weights or a pipeline, which may have relax-quantize-weights, got both")

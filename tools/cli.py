@@ -162,6 +162,7 @@ def _add_compile(commands: Any) -> None:
     command.add_argument("--rename", action="append", default=[], metavar="REGEX=TEXT", help="as for prepare, of --checkpoint")
     command.add_argument("--tp", type=int, default=1, metavar="N", help="processes that share each layer, under mpiexec -n N")
     command.add_argument("--checked", action="store_true", help="check every access of memory when it runs, for finding faults")
+    command.add_argument("--c-prefix", metavar="NAME", help="how C names begin, for programs with several artifacts: NAME_main")
     command.add_argument("--plan-table", metavar="FOLDER", help="plans of kernels for GPUs, which relaxir tune has measured")
     command.add_argument("--dump", metavar="FOLDER", help="write the module after each pass, LLVM IR and assembly there")
     _add_externs(command)
@@ -349,6 +350,7 @@ def _compile(arguments: argparse.Namespace) -> None:
         activations=arguments.activations,
         convolutions=arguments.convolutions,
         checked=arguments.checked,
+        c_prefix=arguments.c_prefix,
         dump=arguments.dump,
         plan_table=arguments.plan_table,
         checkpoint=arguments.checkpoint,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..dialect.extern_functions import library_text
+from ..lowering.c_names import prefix_of
 from ..lowering.collective_call import ELEMENTS
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import EntrySpec
@@ -46,10 +47,13 @@ _RANKS = """\
  * {types}.
  * It returns 0, or something else, which ends the entry with -(1 + 2^50).
  */
+#ifndef RELAXIR_RANKS
+#define RELAXIR_RANKS
 struct relaxir_ranks {{
   int64_t (*call)(void *context, int64_t kind, const void *in, void *out, int64_t elements, int64_t element_type);
   void *context;
 }};
+#endif
 """
 
 #: Of code that calls functions of other libraries.
@@ -76,7 +80,7 @@ def c_header(manifest: Manifest) -> str:
         "#pragma once",
         "#include <stdint.h>",
         "",
-        f'#define RELAXIR_FINGERPRINT "{_escaped(manifest.fingerprint)}"',
+        f'#define {prefix_of(manifest).upper()}_FINGERPRINT "{_escaped(manifest.fingerprint)}"',
         "",
     ]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
