@@ -27,7 +27,8 @@ from ...dialect.traversal import is_read_once, nested_operations, operations
 from ..lowering_pass import LoweringPass
 from ..marks import CONTRACTION, KERNEL
 from .linalg_queries import captures_tensors, destinations, generics_in, index_maps, is_empty, is_parallel, owner_name
-from .tensors import empty_like
+from .split_epilogues import split, split_maps
+from .tensors import empty_like, groups_of, reassociation
 
 __all__ = ["FlattenEpilogues", "flatten_epilogues"]
 
@@ -51,6 +52,7 @@ def flatten_epilogues(module: ir.Operation) -> None:
         if KERNEL in function.attributes or body_of(function) is None:
             continue
         for op in generics_in(function.operation):
+            op = _split(op, contractions)
             shape = _shape_between(op, contractions)
             if shape is not None:
                 _flatten(op, shape)
@@ -60,9 +62,44 @@ def _contracts(kernel: func.FuncOp) -> bool:
     return any(CONTRACTION in op.attributes for op in operations(kernel.regions[0].blocks[0]))
 
 
+def _split(op: ir.Operation, contractions: set[str]) -> ir.Operation:
+    """The op on all dimensions of a contraction's result of which it reads some as one, where it can be; else as it is."""
+    if not _is_elementwise(op):
+        return op
+    maps = index_maps(op)
+    for value, map_ in zip(op.operands, maps, strict=True):
+        if map_ == maps[-1] == ir.AffineMap.get_identity(map_.n_dims) and _is_merged_contraction(value, op, contractions):
+            merged, source = value.owner.operation, value.owner.operands[0]
+            found = None if captures_tensors(op) or _reads_indices(op) else split_maps(op, merged)
+            units = {i for i, size in enumerate(ir.RankedTensorType(source.type).shape) if size == 1}
+            if found is not None and _are_flat(found, source, units):
+                return split(op, merged, found)
+    return op
+
+
+def _are_flat(maps: Sequence[ir.AffineMap], source: ir.Value, units: set[int]) -> bool:
+    if owner_name(source) != "tensor.expand_shape":
+        return True
+    groups = groups_of(source.owner.operation)
+    return all(_flat_exprs(m, groups, units) is not None for m in maps)
+
+
+def _is_elementwise(op: ir.Operation) -> bool:
+    return len(op.results) == 1 and is_parallel(op) and is_empty(destinations(op)[0])
+
+
+def _is_merged_contraction(value: ir.Value, reader: ir.Operation, contractions: set[str]) -> bool:
+    if owner_name(value) != "tensor.collapse_shape" or not is_read_once(value):
+        return False
+    source = value.owner.operands[0]
+    if owner_name(source) == "tensor.expand_shape":
+        return _is_reshaped_contraction(source, reader, contractions)
+    return _is_contraction(source, reader, contractions) and value.owner.operation.block == reader.block
+
+
 def _shape_between(op: ir.Operation, contractions: set[str]) -> ir.Operation | None:
     """The reshape of a contraction's result that only this elementwise op reads, when the op can do without."""
-    if len(op.results) != 1 or not is_parallel(op) or not is_empty(destinations(op)[0]):
+    if not _is_elementwise(op):
         return None
     maps = index_maps(op)
     identity = ir.AffineMap.get_identity(maps[-1].n_dims)
@@ -71,7 +108,7 @@ def _shape_between(op: ir.Operation, contractions: set[str]) -> ir.Operation | N
             shape = value.owner.operation
             if captures_tensors(op) or _reads_indices(op):
                 return None
-            return shape if all(_flat_exprs(m, _groups(shape), _units(op)) is not None for m in maps) else None
+            return shape if all(_flat_exprs(m, groups_of(shape), _units(op)) is not None for m in maps) else None
     return None
 
 
@@ -82,17 +119,15 @@ def _reads_indices(op: ir.Operation) -> bool:
 def _is_reshaped_contraction(value: ir.Value, reader: ir.Operation, contractions: set[str]) -> bool:
     if owner_name(value) != "tensor.expand_shape" or not is_read_once(value):
         return False
-    source = value.owner.operands[0]
-    if owner_name(source) != "func.call" or not is_read_once(source):
+    return value.owner.operation.block == reader.block and _is_contraction(value.owner.operands[0], reader, contractions)
+
+
+def _is_contraction(value: ir.Value, reader: ir.Operation, contractions: set[str]) -> bool:
+    """Whether it is a contraction's result that only one op reads."""
+    if owner_name(value) != "func.call" or not is_read_once(value):
         return False
-    call = source.owner.operation
-    return callee_of(call) in contractions and call.block == reader.block == value.owner.operation.block
-
-
-def _groups(shape: ir.Operation) -> _Groups:
-    """The dimensions of the result that each dimension of the operand becomes."""
-    groups = ir.ArrayAttr(shape.attributes["reassociation"])
-    return [[ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)] for group in groups]
+    call = value.owner.operation
+    return callee_of(call) in contractions and call.block == reader.block
 
 
 def _flat_exprs(map_: ir.AffineMap, groups: _Groups, units: set[int]) -> list[tuple[int, list[int]]] | None:
@@ -125,7 +160,7 @@ def _units(op: ir.Operation) -> set[int]:
 
 
 def _flatten(op: ir.Operation, shape: ir.Operation) -> None:
-    groups = _groups(shape)
+    groups = groups_of(shape)
     exprs = [_flat_exprs(m, groups, _units(op)) or [] for m in index_maps(op)]
     with ir.InsertionPoint(op), op.location:
         operands = [_collapsed(v, e) for v, e in zip(list(op.operands)[:-1], exprs, strict=False)]
@@ -156,14 +191,12 @@ def _collapsed(value: ir.Value, exprs: Sequence[tuple[int, list[int]]]) -> ir.Va
         return value
     if owner_name(value) == "tensor.expand_shape":
         inner = value.owner.operation
-        if _groups(inner) == [places for _, places in exprs]:
+        if groups_of(inner) == [places for _, places in exprs]:
             return inner.operands[0]
     type_, dynamic = ir.RankedTensorType(value.type), ir.ShapedType.get_dynamic_size()
     parts = [[type_.shape[i] for i in places] for _, places in exprs]
     collapsed = ir.RankedTensorType.get([dynamic if dynamic in part else prod(part) for part in parts], type_.element_type)
-    i64 = ir.IntegerType.get_signless(64)
-    groups = [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, i) for i in places]) for _, places in exprs]
-    attributes = {"reassociation": ir.ArrayAttr.get(groups)}
+    attributes = {"reassociation": reassociation([places for _, places in exprs])}
     return ir.Operation.create("tensor.collapse_shape", [collapsed], [value], attributes).result
 
 
