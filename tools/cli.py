@@ -19,6 +19,7 @@ from ..lowering.relax_pipeline import NARROW
 from .cli_named import NamedValues, add_dims, add_inputs
 from .cli_numbers import seed
 from .cli_output import add_output_options, set_up_logging, tell
+from .cli_paths import NamedRead, Read, Replaced, Written, refuse_lost
 from .cli_target import add_target
 from .models import is_artifact, load_module
 from .sizes import byte_count, count
@@ -52,6 +53,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         arguments = _parser().parse_args(argv)
         set_up_logging(arguments)
+        refuse_lost(arguments)
         code = arguments.command(arguments)
         sys.stdout.flush()
     except (RelaxError, OSError) as error:
@@ -128,12 +130,13 @@ def _add_import(commands: Any) -> None:
     command = commands.add_parser("import", help="PyTorch programs (torch.export.save), or an ONNX model, to MLIR")
     command.add_argument(
         "models",
+        type=NamedRead,
         nargs="+",
         metavar="[NAME=]MODEL",
         help=".pt2 files, several of one model with their functions' names; or an .onnx file",
     )
     _add_output(command, "MODEL.mlir")
-    command.add_argument("--weights", metavar="FILE.safetensors", help="also write the weights")
+    command.add_argument("--weights", type=Written, metavar="FILE.safetensors", help="also write the weights")
     command.add_argument(
         "--dim",
         action=NamedValues,
@@ -149,22 +152,24 @@ def _add_import(commands: Any) -> None:
 
 def _add_compile(commands: Any) -> None:
     command = commands.add_parser("compile", help="MLIR to an executable artifact")
-    command.add_argument("model", metavar="MODEL.mlir")
-    _add_output(command, "MODEL.relax", required=False)  # --print-pipeline writes nothing
+    command.add_argument("model", type=Read, metavar="MODEL.mlir")
+    _add_output(command, "MODEL.relax", required=False, kind=Replaced)  # --print-pipeline writes nothing
     add_target(command, "what to compile for (default: %(default)s, this machine)", default="cpu")
     command.add_argument("--pipeline", metavar="PASSES", help="relax passes to run instead of the default ones")
     command.add_argument("--weights", choices=NARROW, help="dtype that weights of products are stored in")
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
     command.add_argument("--convolutions", choices=["direct"], help="3x3 ones in f32 without Winograd's filtering")
     command.add_argument(
-        "--checkpoint", metavar="WEIGHTS", help="a quantized checkpoint, whose weights stay as narrow as there"
+        "--checkpoint", type=Read, metavar="WEIGHTS", help="a quantized checkpoint, whose weights stay as narrow as there"
     )
     command.add_argument("--rename", action="append", default=[], metavar="REGEX=TEXT", help="as for prepare, of --checkpoint")
     command.add_argument("--tp", type=int, default=1, metavar="N", help="processes that share each layer, under mpiexec -n N")
     command.add_argument("--checked", action="store_true", help="check every access of memory when it runs, for finding faults")
     command.add_argument("--c-prefix", metavar="NAME", help="how C names begin, for programs with several artifacts: NAME_main")
     command.add_argument("--plan-table", metavar="FOLDER", help="plans of kernels for GPUs, which relaxir tune has measured")
-    command.add_argument("--dump", metavar="FOLDER", help="write the module after each pass, LLVM IR and assembly there")
+    command.add_argument(
+        "--dump", type=Written, metavar="FOLDER", help="write the module after each pass, LLVM IR and assembly there"
+    )
     _add_externs(command)
     command.add_argument("--print-pipeline", action="store_true", help="print the passes, in order, and compile nothing")
     command.set_defaults(command=_compile, refuse=command.error)
@@ -178,8 +183,8 @@ def _add_info(commands: Any) -> None:
 
 def _add_prepare(commands: Any) -> None:
     command = commands.add_parser("prepare", help="raw weights to prepared weights, streamed and resumable")
-    command.add_argument("artifact", metavar="MODEL.relax")
-    command.add_argument("weights", metavar="WEIGHTS", help="safetensors file, or Hugging Face directory or index")
+    command.add_argument("artifact", type=Read, metavar="MODEL.relax")
+    command.add_argument("weights", type=Read, metavar="WEIGHTS", help="safetensors file, or Hugging Face directory or index")
     _add_output(command, "FILE.safetensors")
     command.add_argument("--jobs", type=count, default=1, metavar="N", help="threads; memory grows with each")
     command.add_argument(
@@ -200,7 +205,7 @@ def _add_prepare(commands: Any) -> None:
 
 def _add_verify(commands: Any) -> None:
     command = commands.add_parser("verify", help="prepared weights against their checksums, and against raw weights")
-    command.add_argument("artifact", metavar="MODEL.relax")
+    command.add_argument("artifact", type=Read, metavar="MODEL.relax")
     command.add_argument("prepared", metavar="FILE.safetensors", help="what prepare wrote")
     command.add_argument("--against", metavar="WEIGHTS", help="raw weights to prepare again and compare with")
     command.add_argument("--jobs", type=count, default=1, metavar="N", help="threads; memory grows with each")
@@ -212,8 +217,8 @@ def _add_verify(commands: Any) -> None:
 
 def _add_run(commands: Any) -> None:
     command = commands.add_parser("run", help="call an entry of an artifact")
-    command.add_argument("artifact", metavar="MODEL.relax")
-    command.add_argument("--weights", metavar="FILE.safetensors", help="what prepare wrote")
+    command.add_argument("artifact", type=Read, metavar="MODEL.relax")
+    command.add_argument("--weights", type=Read, metavar="FILE.safetensors", help="what prepare wrote")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
     add_inputs(command)
     command.add_argument("--random", type=seed, nargs="?", const=0, metavar="SEED", help="fill the other inputs at random")
@@ -238,15 +243,16 @@ def _externs(arguments: argparse.Namespace) -> dict[str, str] | None:
     return arguments.externs or None
 
 
-def _add_output(command: argparse.ArgumentParser, metavar: str, required: bool = True) -> None:
-    command.add_argument("-o", "--output", required=required, metavar=metavar, type=_file_name)
+def _add_output(
+    command: argparse.ArgumentParser, metavar: str, required: bool = True, kind: type[Written] = Written
+) -> None:  # fmt: skip
+    def file_name(text: str) -> Written:
+        """Not ``-``: stdout has what a command tells."""
+        if text == "-":
+            raise argparse.ArgumentTypeError("expected a file name, got '-'")
+        return kind(text)
 
-
-def _file_name(text: str) -> str:
-    """Not ``-``: stdout has what a command tells."""
-    if text == "-":
-        raise argparse.ArgumentTypeError("expected a file name, got '-'")
-    return text
+    command.add_argument("-o", "--output", required=required, metavar=metavar, type=file_name)
 
 
 def _named_files(texts: Sequence[str]) -> dict[str, str]:

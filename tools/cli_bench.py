@@ -13,6 +13,7 @@ from ..dialect.errors import RelaxError
 from .cli_named import add_dims, add_inputs
 from .cli_numbers import seconds, seed
 from .cli_output import tell
+from .cli_paths import Read
 from .models import is_artifact, load_module
 from .sizes import count
 
@@ -31,9 +32,13 @@ def add_bench(commands: Any) -> None:
         help="how long calls take, and in torch and ONNX Runtime",
         description="Calls a model, and the same model in other programs, in alternating turns, all with as many threads.",
     )
-    command.add_argument("model", metavar="MODEL", help="MODEL.relax, MODEL.mlir, MODEL.pt2 or MODEL.onnx; - is a module")
-    command.add_argument("--peers", nargs="+", default=[], metavar="FILE", help="the same model: .pt2 for torch, .onnx for ORT")
-    command.add_argument("--weights", metavar="WEIGHTS", help="prepared or raw; .pt2 and .onnx have their own")
+    command.add_argument(
+        "model", type=Read, metavar="MODEL", help="MODEL.relax, MODEL.mlir, MODEL.pt2 or MODEL.onnx; - is a module"
+    )
+    command.add_argument(
+        "--peers", type=Read, nargs="+", default=[], metavar="FILE", help="the same model: .pt2 for torch, .onnx for ORT"
+    )
+    command.add_argument("--weights", type=Read, metavar="WEIGHTS", help="prepared or raw; .pt2 and .onnx have their own")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
     add_inputs(command)
     command.add_argument("--random", type=seed, default=0, metavar="SEED", help="of other inputs and weights (default: 0)")

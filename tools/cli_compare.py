@@ -10,6 +10,7 @@ import numpy as np
 from .cli_named import add_dims, add_inputs
 from .cli_numbers import seed, tolerance
 from .cli_output import tell
+from .cli_paths import Read
 from .cli_target import add_target
 from .models import is_artifact, load_module
 
@@ -29,11 +30,17 @@ def add_compare(commands: Any) -> None:
         help="what two models compute, where they begin to differ, and the pass that brings it",
         description="Ends with exit code 0 where results are equal, 1 where they differ or a side cannot be run.",
     )
-    command.add_argument("expected", metavar="A", help="MODEL.mlir, by its reference semantics; MODEL.pt2; MODEL.onnx")
-    command.add_argument("found", nargs="?", metavar="B", help="MODEL.mlir or MODEL.relax (default: A compiled, or A's import)")
+    command.add_argument(
+        "expected", type=Read, metavar="A", help="MODEL.mlir, by its reference semantics; MODEL.pt2; MODEL.onnx"
+    )
+    command.add_argument(
+        "found", type=Read, nargs="?", metavar="B", help="MODEL.mlir or MODEL.relax (default: A compiled, or A's import)"
+    )
     command.add_argument("--pipeline", metavar="PASSES", help="compare the module A with what these relax passes make of it")
     add_target(command, "what A is compiled for (default: cpu)")
-    command.add_argument("--weights", metavar="WEIGHTS", help="raw weights (default: random; of .pt2 and .onnx their own)")
+    command.add_argument(
+        "--weights", type=Read, metavar="WEIGHTS", help="raw weights (default: random; of .pt2 and .onnx their own)"
+    )
     add_inputs(command)
     add_dims(command, "of random inputs")
     command.add_argument("--seed", type=seed, default=0, metavar="N", help="of what is random (default: %(default)s)")

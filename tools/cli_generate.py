@@ -12,6 +12,7 @@ from ..dialect.errors import RelaxError
 from ..lowering.relax_pipeline import NARROW
 from .cli_numbers import seed
 from .cli_output import tell
+from .cli_paths import Read
 from .sizes import count
 
 __all__ = ["add_generate"]
@@ -23,7 +24,7 @@ _TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")
 def add_generate(commands: Any) -> None:
     """Adds the command to the others."""
     command = commands.add_parser("generate", help="text from a Hugging Face folder, compiled and prepared once")
-    command.add_argument("folder", metavar="FOLDER", help="config.json, safetensors and a tokenizer")
+    command.add_argument("folder", type=Read, metavar="FOLDER", help="config.json, safetensors and a tokenizer")
     command.add_argument("--prompt", required=True, metavar="TEXT")
     command.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help="(default: %(default)s)")
     command.add_argument("--max-length", type=int, metavar="N", help="tokens of prompt and answer that there is code for")

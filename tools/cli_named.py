@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .cli_paths import Read
+
 __all__ = ["NamedSizes", "NamedValues", "add_dims", "add_inputs"]
 
 #: Sizes of more places than an i32 counts are none of an array here.
@@ -48,9 +50,17 @@ class NamedSizes(NamedValues):
         return int(text)
 
 
+class NamedFiles(NamedValues):
+    """Files that are read, by name."""
+
+    def read(self, parser: argparse.ArgumentParser, name: str, text: str) -> Read:
+        del parser, name
+        return Read(text)
+
+
 def add_inputs(command: argparse.ArgumentParser) -> None:
     """``--input``, arrays in files by the names of inputs."""
-    command.add_argument("--input", action=NamedValues, metavar="NAME=FILE.npy", dest="inputs")
+    command.add_argument("--input", action=NamedFiles, metavar="NAME=FILE.npy", dest="inputs")
 
 
 def add_dims(command: argparse.ArgumentParser, usage: str) -> None:

@@ -14,6 +14,7 @@ from ..lowering.manifest_specs import total_bytes
 from ..runtime.artifact import read_manifest
 from ..runtime.shards import Shard, check_rank, plan_shards, read_bytes_of, written_bytes_of
 from .cli_output import tell
+from .cli_paths import Read
 from .sizes import byte_count, byte_rate
 
 __all__ = ["Rates", "add_plan", "plan_lines"]
@@ -41,7 +42,7 @@ class Rates:
 def add_plan(commands: Any) -> None:
     """Adds the command to those of ``relaxir``."""
     command = commands.add_parser("plan", help="what preparing on several machines reads, writes and takes; reads no weights")
-    command.add_argument("artifact", metavar="MODEL.relax")
+    command.add_argument("artifact", type=Read, metavar="MODEL.relax")
     command.add_argument("--world", type=int, default=1, metavar="N", help="how many processes prepare")
     command.add_argument("--shard-size", type=byte_count, metavar="5GB", help="the most bytes in a file")
     command.add_argument("--jobs", type=int, default=1, metavar="N", help="threads of each process")

@@ -12,6 +12,7 @@ from ..dialect.reports.report import plural
 from .cli_named import add_dims, add_inputs
 from .cli_numbers import seconds, seed
 from .cli_output import tell
+from .cli_paths import Read, Written
 from .cli_target import add_target
 from .models import is_artifact, load_module
 
@@ -31,18 +32,24 @@ def add_profile(commands: Any) -> None:
         "the artifact's own code has no clocks. Of code for a GPU, the driver times each launch.",
     )
     command.add_argument(
-        "model", metavar="MODEL", help="MODEL.relax, compiled for the CPU or GPU of this machine; MODEL.mlir; -"
+        "model", type=Read, metavar="MODEL", help="MODEL.relax, compiled for the CPU or GPU of this machine; MODEL.mlir; -"
     )
     add_target(command, "what to compile a MODEL.mlir for (default: %(default)s)", default="cpu")
     command.add_argument("--device", help="of code for GPUs: cuda:0 (default), another number; emulated: counts instructions")
-    command.add_argument("--weights", metavar="WEIGHTS", help="prepared ones, or raw ones, which are prepared in memory")
+    command.add_argument(
+        "--weights", type=Read, metavar="WEIGHTS", help="prepared ones, or raw ones, which are prepared in memory"
+    )
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
     add_inputs(command)
     command.add_argument("--random", type=seed, nargs="?", const=0, metavar="SEED", help="other inputs and weights")
     add_dims(command, "size for --random")
     command.add_argument("--seconds", type=seconds, default=1.0, metavar="S", help="how long to call (default: %(default)g)")
-    command.add_argument("-o", "--output", metavar="REPORT.html", help="write a page with roofline, memory and all tables")
-    command.add_argument("--trace", metavar="TRACE.json", help="write one call as a trace, which ui.perfetto.dev opens")
+    command.add_argument(
+        "-o", "--output", type=Written, metavar="REPORT.html", help="write a page with roofline, memory and all tables"
+    )
+    command.add_argument(
+        "--trace", type=Written, metavar="TRACE.json", help="write one call as a trace, which ui.perfetto.dev opens"
+    )
     command.set_defaults(command=_profile)
 
 

@@ -12,6 +12,7 @@ from ..dialect.errors import RelaxError
 from ..weights.files import read_stream, replacing
 from .cli_numbers import seconds, tolerance
 from .cli_output import tell
+from .cli_paths import Read, Written
 from .cli_target import add_target
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def add_reduce(commands: Any) -> None:
         help="a module that fails, made small",
         description="Takes parts of a module away while it stays interesting.",
     )
-    command.add_argument("model", metavar="MODEL.mlir", help="the module, or any text; - is standard input")
-    command.add_argument("-o", "--output", required=True, metavar="SMALL.mlir", help="the file to write")
+    command.add_argument("model", type=Read, metavar="MODEL.mlir", help="the module, or any text; - is standard input")
+    command.add_argument("-o", "--output", type=Written, required=True, metavar="SMALL.mlir", help="the file to write")
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("--test", metavar="COMMAND", help="interesting: exit code 0 for a file, which is {} or comes last")
     which.add_argument("--error", metavar="TEXT", help="interesting: an error with TEXT in it, which may be empty")

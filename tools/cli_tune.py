@@ -14,6 +14,7 @@ from ..lowering.relax_pipeline import NARROW
 from .cli_named import add_dims, add_inputs
 from .cli_numbers import seed
 from .cli_output import tell
+from .cli_paths import Read, Written
 from .cli_target import add_target
 from .models import load_module
 
@@ -27,8 +28,10 @@ __all__ = ["add_tune"]
 def add_tune(commands: Any) -> None:
     """Adds the command to those of ``relaxir``."""
     command = commands.add_parser("tune", help="measure plans of kernels on a GPU, for relaxir compile --plan-table")
-    command.add_argument("model", metavar="MODEL.mlir")
-    command.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where tables are, one for an architecture")
+    command.add_argument("model", type=Read, metavar="MODEL.mlir")
+    command.add_argument(
+        "-o", "--output", type=Written, required=True, metavar="FOLDER", help="where tables are, one for an architecture"
+    )
     add_target(command, "what to compile for: the GPU that is measured", required=True, metavar="cuda:sm_90a")
     command.add_argument("--device", help="cuda:0 (default), another number; emulated: counts instructions, not times")
     command.add_argument("--weights", choices=NARROW, help="as for compile; their numbers are random")

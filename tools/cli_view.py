@@ -11,6 +11,7 @@ from typing import Any
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import plural
 from .cli_output import tell
+from .cli_paths import Read, Written
 from .models import is_artifact, load_module
 
 __all__ = ["add_view"]
@@ -21,10 +22,14 @@ _FORMATS = ("html", "svg", "dot", "json")
 def add_view(commands: Any) -> None:
     """Adds the command to ``relaxir``'s."""
     command = commands.add_parser("view", help="a model's graph, or two side by side, as a page to look at or a picture")
-    command.add_argument("models", nargs="+", metavar="MODEL", help="MODEL.mlir, - or MODEL.relax; two: before, after")
+    command.add_argument(
+        "models", type=Read, nargs="+", metavar="MODEL", help="MODEL.mlir, - or MODEL.relax; two: before, after"
+    )
     command.add_argument("--pipeline", metavar="PASSES", help="show the one module before and after these relax passes")
     command.add_argument("--format", choices=_FORMATS, default="html", help="what to write (default: %(default)s)")
-    command.add_argument("-o", "--output", required=True, metavar="VIEW.html", help="the file to write; - is standard output")
+    command.add_argument(
+        "-o", "--output", type=Written, required=True, metavar="VIEW.html", help="the file to write; - is standard output"
+    )
     command.set_defaults(command=_view, refuse=command.error)
 
 
@@ -44,18 +49,11 @@ def _view(arguments: argparse.Namespace) -> None:
     if arguments.output == "-":
         sys.stdout.write(text)
         return
-    if any(_is_same(model, arguments.output) for model in arguments.models):
-        raise RelaxError(f"expected another file than the model's to write to, got '{arguments.output}'")
     with replacing(arguments.output) as file:
         file.write(text.encode())
     counts = {graph.name: len(graph.nodes) for graph in graphs[-1]}
     told = ", ".join(f"@{name} {plural(count, 'node')}" for name, count in counts.items())
     tell(arguments, f"wrote {arguments.output}: {told or 'no functions'}", {"output": arguments.output, "nodes": counts})
-
-
-def _is_same(model: str, output: str) -> bool:
-    paths = [os.path.expanduser(path) for path in (model, output)]
-    return all(map(os.path.exists, paths)) and os.path.samefile(*paths)
 
 
 def _graphs(arguments: argparse.Namespace) -> list[Any]:

@@ -144,7 +144,7 @@ def test_a_page_takes_no_models_place(model: Path, capsys: pytest.CaptureFixture
         ["model.mlir", "model.mlir", "--format", "json", "-o", "model.mlir"],
     ):
         assert cli.run(["view", *arguments]) == 1
-        assert "expected another file than the model's to write to, got '" in capsys.readouterr().err
+        assert "expected another place to write to than what is read, '" in capsys.readouterr().err
     assert (model / "model.mlir").read_text() == before
 
 

@@ -1,0 +1,99 @@
+"""Paths on the command line: which a command reads and which it writes, so that none is lost to another.
+
+An argument's ``type`` says it: ``add_argument("model", type=Read)``, ``add_argument("-o", type=Written)``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from ..dialect.errors import RelaxError
+
+__all__ = ["NamedRead", "Read", "Replaced", "Written", "refuse_lost"]
+
+_STANDARD = ("-", "")
+#: What an artifact consists of, beside a ``manifest.json``.
+_OF_ARTIFACT = ("manifest.json", "module.")
+
+
+class Read(str):
+    """A file or folder that is read."""
+
+    __slots__ = ()
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return os.path.expanduser(self)
+
+
+class NamedRead(Read):
+    """``NAME=PATH``, or a path."""
+
+    __slots__ = ()
+
+    @property
+    def path(self) -> str:
+        name, separator, path = self.partition("=")
+        return os.path.expanduser(path if separator else name)
+
+
+class Written(str):
+    """A file that is written, or a folder that gets files."""
+
+    __slots__ = ()
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return os.path.expanduser(self)
+
+
+class Replaced(Written):
+    """A folder in the place of which a new one is put."""
+
+    __slots__ = ()
+
+
+def refuse_lost(arguments: argparse.Namespace) -> None:
+    """Refuses what would be lost: something that is read and written, or two outputs in one place.
+
+    Raises:
+        RelaxError: an output is what is read, is a file of an artifact that is read, or holds what is read; or is another one.
+    """
+    found = [v for value in vars(arguments).values() for v in _paths(value) if v not in _STANDARD]
+    written = [v for v in found if isinstance(v, Written)]
+    for output in written:
+        for given in (v for v in found if isinstance(v, Read)):
+            if _is_lost(given, output):
+                raise RelaxError(f"expected another place to write to than what is read, '{given}', got '{output}'")
+    for output, other in combinations(written, 2):
+        if os.path.realpath(output.path) == os.path.realpath(other.path):
+            raise RelaxError(f"expected two places to write to, got '{output}' and '{other}'")
+
+
+def _paths(value: object) -> Iterator[Read | Written]:
+    if isinstance(value, Read | Written):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _paths(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _paths(each)
+
+
+def _is_lost(given: Read, output: Written) -> bool:
+    if not os.path.exists(given.path) or not os.path.exists(output.path):
+        return False
+    if not os.path.isfile(output.path) and not os.path.isdir(output.path):
+        return False  # /dev/null
+    if os.path.samefile(given.path, output.path):
+        return True
+    inner, outer = os.path.realpath(output.path), os.path.realpath(given.path)
+    if os.path.dirname(inner) == outer and os.path.isfile(os.path.join(outer, _OF_ARTIFACT[0])):
+        return os.path.basename(inner).startswith(_OF_ARTIFACT)
+    return isinstance(output, Replaced) and os.path.isdir(inner) and outer.startswith(inner + os.sep)
