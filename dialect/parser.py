@@ -70,11 +70,15 @@ def parse_module(
     with context or ir.Context.current:
         try:
             module = ir.Module.parse(text)
+        except RuntimeError:  # the diagnostic is made of what is no text
+            raise DiagnosticError([("error", source_name, "expected MLIR's bytecode, got damaged bytecode")]) from None
         except ir.MLIRError as error:
             found = from_mlir_error(error)
             own = None if error.error_diagnostics or isinstance(text, bytes) else _own_form(text)
             raise _renamed(own or found, source_name) from None
-        if source_name != "-" and isinstance(text, str):
+        if isinstance(text, bytes):
+            _check_escapes(module.operation.get_asm(large_elements_limit=16, large_resource_limit=16), source_name)
+        elif source_name != "-":
             _relocate(module, source_name)
     check_module(module)
     return module

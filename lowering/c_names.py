@@ -12,14 +12,13 @@ import re
 from ..dialect.bindings import func, ir
 from ..dialect.errors import RelaxError
 from ..dialect.functions import name_of
-from .manifest import Manifest
+from .c_prefix import DEFAULT, in_c
 
-__all__ = ["C_PREFIX", "prefix_of", "set_prefix", "symbol_name"]
+__all__ = ["C_PREFIX", "set_prefix", "symbol_name"]
 
 #: On a module, a string: the prefix. Users may write it, too.
 C_PREFIX = "relax.c_prefix"
 
-_DEFAULT = "relaxir"
 #: How the C names begin that an image has beside those of its functions.
 _OF_IMAGES = ("relaxir_cuda_", "relaxir_hip_", "relaxir_manifest_")
 
@@ -35,22 +34,13 @@ def set_prefix(module: ir.Operation, prefix: str) -> None:
 
 def symbol_name(function: func.FuncOp) -> str:
     """The name of a module's function in the object code, which is none that an image has for itself."""
-    symbol = f"{_prefix(function.operation.parent.operation)}_{_in_c(name_of(function))}"
+    symbol = f"{_prefix(function.operation.parent.operation)}_{in_c(name_of(function))}"
     return f"{symbol}_" if symbol.startswith(_OF_IMAGES) else symbol
-
-
-def prefix_of(manifest: Manifest) -> str:
-    """How the C names of an executable's entries begin."""
-    entry = next(iter(manifest.entries.values()), None)
-    if entry is None:
-        return _DEFAULT
-    found = re.fullmatch(f"(.+)_{_in_c(entry.name)}_?", entry.symbol)
-    return _DEFAULT if found is None else found[1]
 
 
 def _prefix(module: ir.Operation) -> str:
     if C_PREFIX not in module.attributes:
-        return _DEFAULT
+        return DEFAULT
     given = module.attributes[C_PREFIX]
     return _checked(given.value if isinstance(given, ir.StringAttr) else str(given), module.location)
 
@@ -59,7 +49,3 @@ def _checked(prefix: object, location: ir.Location | None = None) -> str:
     if isinstance(prefix, str) and re.fullmatch("[A-Za-z][A-Za-z0-9_]*", prefix):
         return prefix
     raise RelaxError(f"expected a prefix of C names, letters, digits and '_' behind a letter, got {prefix!r}", location)
-
-
-def _in_c(name: str) -> str:
-    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)

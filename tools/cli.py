@@ -246,13 +246,7 @@ def _externs(arguments: argparse.Namespace) -> dict[str, str] | None:
 def _add_output(
     command: argparse.ArgumentParser, metavar: str, required: bool = True, kind: type[Written] = Written
 ) -> None:  # fmt: skip
-    def file_name(text: str) -> Written:
-        """Not ``-``: stdout has what a command tells."""
-        if text == "-":
-            raise argparse.ArgumentTypeError("expected a file name, got '-'")
-        return kind(text)
-
-    command.add_argument("-o", "--output", required=required, metavar=metavar, type=file_name)
+    command.add_argument("-o", "--output", required=required, metavar=metavar, type=kind)
 
 
 def _named_files(texts: Sequence[str]) -> dict[str, str]:

@@ -9,10 +9,11 @@ import argparse
 import os
 from collections.abc import Iterator, Mapping
 from itertools import combinations
+from typing import Self
 
 from ..dialect.errors import RelaxError
 
-__all__ = ["NamedRead", "Read", "Replaced", "Written", "refuse_lost"]
+__all__ = ["NamedRead", "Read", "Replaced", "Shown", "Written", "refuse_lost"]
 
 _STANDARD = ("-", "")
 #: What an artifact consists of, beside a ``manifest.json``.
@@ -20,14 +21,17 @@ _OF_ARTIFACT = ("manifest.json", "module.")
 
 
 class Read(str):
-    """A file or folder that is read."""
+    """A file or folder that is read; ``~`` is the home folder."""
 
     __slots__ = ()
+
+    def __new__(cls, text: str) -> Self:
+        return super().__new__(cls, os.path.expanduser(text))
 
     @property
     def path(self) -> str:
         """Where it is."""
-        return os.path.expanduser(self)
+        return self
 
 
 class NamedRead(Read):
@@ -42,18 +46,24 @@ class NamedRead(Read):
 
 
 class Written(str):
-    """A file that is written, or a folder that gets files."""
+    """A file that is written, or a folder that gets files. Not ``-``: stdout has what a command tells."""
 
     __slots__ = ()
 
-    @property
-    def path(self) -> str:
-        """Where it is."""
-        return os.path.expanduser(self)
+    def __new__(cls, text: str) -> Self:
+        if text == "-" and not issubclass(cls, Shown):
+            raise argparse.ArgumentTypeError("expected a file name, got '-'")
+        return super().__new__(cls, os.path.expanduser(text))
 
 
 class Replaced(Written):
     """A folder in the place of which a new one is put."""
+
+    __slots__ = ()
+
+
+class Shown(Written):
+    """A file that is written, or ``-``, stdout."""
 
     __slots__ = ()
 
@@ -71,7 +81,7 @@ def refuse_lost(arguments: argparse.Namespace) -> None:
             if _is_lost(given, output):
                 raise RelaxError(f"expected another place to write to than what is read, '{given}', got '{output}'")
     for output, other in combinations(written, 2):
-        if os.path.realpath(output.path) == os.path.realpath(other.path):
+        if os.path.realpath(output) == os.path.realpath(other):
             raise RelaxError(f"expected two places to write to, got '{output}' and '{other}'")
 
 
@@ -87,13 +97,13 @@ def _paths(value: object) -> Iterator[Read | Written]:
 
 
 def _is_lost(given: Read, output: Written) -> bool:
-    if not os.path.exists(given.path) or not os.path.exists(output.path):
+    if not os.path.exists(given.path) or not os.path.exists(output):
         return False
-    if not os.path.isfile(output.path) and not os.path.isdir(output.path):
+    if not os.path.isfile(output) and not os.path.isdir(output):
         return False  # /dev/null
-    if os.path.samefile(given.path, output.path):
+    if os.path.samefile(given.path, output):
         return True
-    inner, outer = os.path.realpath(output.path), os.path.realpath(given.path)
+    inner, outer = os.path.realpath(output), os.path.realpath(given.path)
     if os.path.dirname(inner) == outer and os.path.isfile(os.path.join(outer, _OF_ARTIFACT[0])):
         return os.path.basename(inner).startswith(_OF_ARTIFACT)
     return isinstance(output, Replaced) and os.path.isdir(inner) and outer.startswith(inner + os.sep)

@@ -11,7 +11,7 @@ from typing import Any
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import plural
 from .cli_output import tell
-from .cli_paths import Read, Written
+from .cli_paths import Read, Shown
 from .models import is_artifact, load_module
 
 __all__ = ["add_view"]
@@ -26,9 +26,9 @@ def add_view(commands: Any) -> None:
         "models", type=Read, nargs="+", metavar="MODEL", help="MODEL.mlir, - or MODEL.relax; two: before, after"
     )
     command.add_argument("--pipeline", metavar="PASSES", help="show the one module before and after these relax passes")
-    command.add_argument("--format", choices=_FORMATS, default="html", help="what to write (default: %(default)s)")
+    command.add_argument("--format", choices=_FORMATS, help="what to write (default: as the file's name ends, else html)")
     command.add_argument(
-        "-o", "--output", type=Written, required=True, metavar="VIEW.html", help="the file to write; - is standard output"
+        "-o", "--output", type=Shown, required=True, metavar="VIEW.html", help="the file to write; - is standard output"
     )
     command.set_defaults(command=_view, refuse=command.error)
 
@@ -40,6 +40,9 @@ def _view(arguments: argparse.Namespace) -> None:
     from ..inspection.svg import svg_text
     from ..weights.files import replacing
 
+    if arguments.output == "-" and arguments.json:
+        arguments.refuse("--json: the view itself goes to standard output")
+    arguments.format = arguments.format or _format_of(arguments.output)
     graphs, title = _graphs(arguments), " -> ".join(os.path.basename(os.path.normpath(m)) for m in arguments.models)
     if arguments.format in ("dot", "svg"):
         text = dot_text(graphs[-1]) if arguments.format == "dot" else svg_text(graphs[-1])
@@ -54,6 +57,11 @@ def _view(arguments: argparse.Namespace) -> None:
     counts = {graph.name: len(graph.nodes) for graph in graphs[-1]}
     told = ", ".join(f"@{name} {plural(count, 'node')}" for name, count in counts.items())
     tell(arguments, f"wrote {arguments.output}: {told or 'no functions'}", {"output": arguments.output, "nodes": counts})
+
+
+def _format_of(output: str) -> str:
+    end = os.path.splitext(output)[1].lower().removeprefix(".")
+    return {"gv": "dot"}.get(end, end if end in _FORMATS else "html")
 
 
 def _graphs(arguments: argparse.Namespace) -> list[Any]:

@@ -9,9 +9,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from ..dialect.errors import RelaxError
-from ..dialect.passes.registry import suggestion
 from ..weights.files import replacing
-from .print_ir import with_prints
+from .print_ir import named_passes, printing, prints_around
 
 if TYPE_CHECKING:
     from ..debugging.semantics import SemanticsCheck
@@ -45,27 +44,13 @@ def build(text: str, options: Options, context: ir.Context, check: SemanticsChec
     from ..dialect.passes import manager
 
     _register_lowering()
-    before, after = (tuple(filter(None, t.split(","))) for t in (options.mlir_print_ir_before, options.mlir_print_ir_after))
-    unknown = next((name for name in (*before, *after) if not is_pass(name)), None)
-    if unknown is not None:
-        raise RelaxError(f"expected a pass to print the IR at, got '{unknown}'{suggestion(unknown)}")
-    text = with_prints(text, before, after)
+    before, after = named_passes(options, is_pass)
+    named = prints_around(options, before, after) if before or after else None
     with manager.observing(check.after) if check else nullcontext():
-        pipeline = manager.build(text, context)
+        pipeline = manager.build(text, context, named)
     pipeline.enable_verifier(options.verify_each)
-    if options.prints_ir:
-        pipeline.enable_ir_printing(
-            print_before_all=options.mlir_print_ir_before_all,
-            print_after_all=options.mlir_print_ir_after_all,
-            print_module_scope=options.mlir_print_ir_module_scope,
-            print_after_change=options.mlir_print_ir_after_change,
-            print_after_failure=options.mlir_print_ir_after_failure,
-            large_elements_limit=options.mlir_elide_elementsattrs_if_larger,
-            large_resource_limit=options.mlir_elide_resource_strings_if_larger,
-            enable_debug_info=options.mlir_print_debuginfo,
-            print_generic_op_form=options.mlir_print_op_generic,
-            tree_printing_dir_path=options.mlir_print_ir_tree_dir,
-        )
+    if named is None and options.prints_ir:
+        pipeline.enable_ir_printing(**printing(options))
     if options.mlir_timing:
         pipeline.enable_timing()
     if options.mlir_pass_statistics:

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from ..dialect.errors import RelaxError
@@ -202,18 +203,24 @@ def _run(pipeline: Pipeline, module: ir.Module, text: str, options: Options) -> 
 def _check_roundtrip(module: ir.Module, name: str) -> None:
     """Raises RelaxError when printing and parsing, as text or as bytecode, gives another module."""
     from ..dialect.bindings import ir
+    from ..dialect.context import new_context
     from ..dialect.errors import from_mlir_error
 
     want = module.operation.get_asm(enable_debug_info=True)
     bytecode = io.BytesIO()
     module.operation.write_bytecode(bytecode)
     for form, content in (("text", want), ("bytecode", bytecode.getvalue())):
-        try:
-            again = ir.Module.parse(content)
-        except ir.MLIRError as error:
-            raise from_mlir_error(error) from None
-        if again.operation.get_asm(enable_debug_info=True) != want:
-            raise RelaxError(f"expected the same module back from its {form}, got another", name)
+        # In a context of its own: names of resources are those of a context, which gives the second of a name another one.
+        with new_context():
+            try:
+                again = ir.Module.parse(content)
+            except ir.MLIRError as error:
+                raise from_mlir_error(error) from None
+            found = again.operation.get_asm(enable_debug_info=True)
+        if found != want:
+            pairs = zip_longest(want.splitlines(), found.splitlines(), fillvalue="the end")
+            first = next(f"'{b.strip()}' for '{a.strip()}'" for a, b in pairs if a != b)
+            raise RelaxError(f"expected the same module back from its {form}, got {first}", name)
 
 
 def _printed(module: ir.Module, options: Options) -> str | bytes:

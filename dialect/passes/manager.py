@@ -42,6 +42,8 @@ __all__ = [
 
 #: Takes the text of an element of a pipeline, and the op after it.
 Observer = Callable[[str, ir.Operation], None]
+#: Of a pass by its name, what to print around it: arguments of ``enable_ir_printing``, or None.
+Prints = Callable[[str], Mapping[str, Any] | None]
 
 _PACKAGE = __name__.partition(".")[0]
 _VERIFIES: ContextVar[str] = ContextVar("relaxir_verifies", default="each")
@@ -104,6 +106,7 @@ class Pipeline(passmanager.PassManager):
         self.anchor = anchor
         self.failures: list[RelaxError] = []
         self._nested: list[Pipeline] = []
+        self._printing: list[Pipeline] = []
         self._keeps_work, self._is_verified = True, False
 
     def add_pass(self, pass_: Pass) -> None:
@@ -137,6 +140,11 @@ class Pipeline(passmanager.PassManager):
 
         self._add_python(run_children, str(nested))
 
+    def add_printing(self, printing: Pipeline, text: str) -> None:
+        """Appends a pipeline that runs on the same op, and prints the IR by itself."""
+        self._printing.append(printing)
+        self._add_python(printing.run, text)
+
     def run(self, operation: ir.Operation | ir.OpView | ir.Module) -> None:
         """Runs on an op in place. Raises DiagnosticError when a pass fails or leaves invalid IR."""
         self.failures.clear()
@@ -163,7 +171,7 @@ class Pipeline(passmanager.PassManager):
             pipeline.enable_ir_printing(*args, **kwargs)
 
     def enable_verifier(self, enable: bool) -> None:
-        for pipeline in (super(), *self._nested):
+        for pipeline in (super(), *self._nested, *self._printing):
             pipeline.enable_verifier(enable)
 
     def _add_python(self, body: Callable[[ir.Operation], None], name: str) -> None:
@@ -183,8 +191,13 @@ class Pipeline(passmanager.PassManager):
         self.add(run, name=name, argument=name)
 
 
-def build(text: str, context: ir.Context | None = None) -> Pipeline:
+def build(text: str, context: ir.Context | None = None, prints: Prints | None = None) -> Pipeline:
     """Builds the pipeline that the text describes.
+
+    Args:
+        text: the passes.
+        context: by default the current one.
+        prints: of a pass by name, what ``enable_ir_printing`` takes to print the IR around it; None for one without.
 
     Raises:
         RelaxError: unknown pass or option, bad option value, unbalanced brackets, a pass under the wrong op.
@@ -193,8 +206,8 @@ def build(text: str, context: ir.Context | None = None) -> Pipeline:
         elements = parse_pipeline(text)
         outer = elements[0] if len(elements) == 1 and elements[0].nested is not None else None
         if outer is not None and outer.name in (MODULE, "any"):
-            return _filled(Pipeline(outer.name), outer.nested or [], _OBSERVER.get())
-        return _filled(Pipeline(), elements, _OBSERVER.get())
+            return _filled(Pipeline(outer.name), outer.nested or [], _OBSERVER.get(), prints)
+        return _filled(Pipeline(), elements, _OBSERVER.get(), prints)
 
 
 def run_in_place(op: ir.Operation | ir.Module, text: str) -> None:
@@ -230,12 +243,34 @@ def _tell_work(before: Mapping[str, Work], module: ir.Operation) -> None:
         tell_work(before, module)
 
 
-def _filled(pipeline: Pipeline, elements: list[Element], observer: Observer | None = None) -> Pipeline:
+def _filled(
+    pipeline: Pipeline, elements: list[Element], observer: Observer | None = None, prints: Prints | None = None
+) -> Pipeline:  # fmt: skip
     for element in elements:
-        _append(pipeline, element)
+        if prints is not None and _is_printed(element, prints):
+            _append_printing(pipeline, element, prints)
+        else:
+            _append(pipeline, element)
         if observer is not None:
             pipeline.add_observer(observer, element.text)
     return pipeline
+
+
+def _is_printed(element: Element, prints: Prints) -> bool:
+    if element.nested is None:
+        return prints(element.name) is not None
+    return any(_is_printed(e, prints) for e in element.nested)
+
+
+def _append_printing(pipeline: Pipeline, element: Element, prints: Prints) -> None:
+    """An element in pipelines of its own, as MLIR prints around all passes of one or around none."""
+    if element.nested is not None:
+        pipeline.add_nested(_filled(Pipeline(element.name), element.nested, prints=prints))
+        return
+    printing = Pipeline(pipeline.anchor)
+    _append(printing, element)
+    printing.enable_ir_printing(**(prints(element.name) or {}))
+    pipeline.add_printing(printing, element.text)
 
 
 def _append(pipeline: Pipeline, element: Element) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dialect.extern_functions import library_text
-from ..lowering.c_names import prefix_of
+from ..lowering.c_prefix import prefix_of
 from ..lowering.collective_call import ELEMENTS
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import EntrySpec

@@ -94,12 +94,45 @@ def test_what_loses_nothing(line: str, files: Path, tmp_path: Path, monkeypatch:
 
 
 def test_an_input_elsewhere_of_the_output_s_name(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home folder in a path is the same as its place."""
+    """A home folder in a path is the same as its place, wherever a path is."""
     shutil.copytree(files, tmp_path / "copy", symlinks=True)
     monkeypatch.chdir(tmp_path / "copy")
     monkeypatch.setenv("HOME", str(tmp_path / "copy"))
     assert cli.run(["view", "m.mlir", "-o", "~/m.mlir"]) == 1
     assert cli.run(["view", "m.mlir", "-o", str(tmp_path / "m.mlir")]) == 0
+    line = ["run", "~/m.relax", "--weights", "~/p.safetensors", "--input", "input=~/x.npy", "-o", "~/out.npz"]
+    assert cli.run(line) == 0
+    assert (tmp_path / "copy" / "out.npz").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "profile m.mlir --random --trace -",
+        "import m.pt2 -o y.mlir --weights -",
+        "compile m.mlir -o y.relax --dump -",
+        "view m.mlir -o - --json",
+    ],
+)
+def test_what_goes_to_no_standard_output(
+    line: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(files, tmp_path / "copy", symlinks=True)
+    monkeypatch.chdir(tmp_path / "copy")
+    assert cli.run(line.split()) == 2
+    assert not Path("-").exists()
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"), [("v.svg", "<svg"), ("v.dot", "digraph"), ("v.gv", "digraph"), ("v.json", "{"), ("v.html", "<!")]
+)
+def test_a_view_s_name_says_its_format(
+    name: str, begin: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["view", str(files / "m.mlir"), "-o", name]) == 0
+    assert begin in Path(name).read_text()[:200]
 
 
 def _contents(folder: Path) -> dict[str, bytes]:

@@ -91,3 +91,19 @@ def test_the_module_may_have_to_be_written(model: Path, tmp_path: Path, capsys: 
     assert "error: expected a module at the top of the input, got 'func.func'" in capsys.readouterr().err
     (tmp_path / "whole.mlir").write_text(f"module {{ {FUNCTION} }}")
     assert relax_opt.run([str(tmp_path / "whole.mlir"), "--no-implicit-module"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [(b"main", "expected strings in UTF-8, got "), (b"func", "expected MLIR's bytecode, got damaged bytecode")],
+)
+def test_bytecode_of_names_that_are_no_text(
+    name: bytes, message: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "model.mlirbc"
+    assert relax_opt.run([str(model), "--emit-bytecode", "-o", str(path)]) == 0
+    content = path.read_bytes()
+    assert name in content
+    path.write_bytes(content.replace(name, name[:1] + b"\xff" + name[2:]))
+    assert relax_opt.run([str(path), "--accept-bytecode"]) == 1
+    assert f"error: {message}" in capsys.readouterr().err
