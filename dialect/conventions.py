@@ -9,12 +9,14 @@ from .constants import constant_arrays
 from .errors import DiagnosticError, RelaxError
 from .function_types import argument_attributes
 from .functions import (
+    KEYWORD,
     NAME,
     STATE,
     argument_names,
     functions,
     initial_state,
     is_private,
+    keyword_inputs,
     name_of,
     num_input,
     result_names,
@@ -70,6 +72,7 @@ def _problems(function: func.FuncOp) -> Iterator[str]:
         return
     yield from _name_problems(function)
     yield from _state_problems(function)
+    yield from _keyword_problems(function)
     yield from callback_problems(function)
 
 
@@ -127,6 +130,14 @@ def _state_problems(function: func.FuncOp) -> Iterator[str]:
         if taken != given or without_encoding(taken) != first.type:
             got = f"{taken}, {given} and {first.type}"
             yield f"expected one type for the argument, the result and the first value of state '{name}', got {got}"
+
+
+def _keyword_problems(function: func.FuncOp) -> Iterator[str]:
+    try:
+        keyword_inputs(function)
+    except RelaxError as error:
+        if KEYWORD in error.args[0]:  # what is wrong with the state is told by itself
+            yield error.args[0]
 
 
 def _range_problems(function: func.FuncOp) -> Iterator[str]:

@@ -3,7 +3,8 @@
 A public function with ``relax.num_input = k`` takes ``k`` run-time inputs, then weights. Arguments and results are named by
 the attribute ``relax.name``; one without it goes by its kind and position everywhere: ``input0``, ``weight3``, ``output1``.
 ``relax.state = {cache = dense<0.0> : tensor<..>}`` names inputs that are state, with their first values: the result of the
-same name is the next value. ``relax.transform_for = @main`` marks the function that prepares the weights of ``@main``; a list
+same name is the next value. ``relax.keyword = ["mask"]`` names the inputs that calls from Python have to name, the last ones.
+``relax.transform_for = @main`` marks the function that prepares the weights of ``@main``; a list
 of functions, one that prepares the weights of all of them.
 """
 
@@ -15,8 +16,8 @@ from .bindings import func, ir
 from .errors import RelaxError
 
 __all__ = [
-    "NAME", "NUM_INPUT", "STATE", "TRANSFORM_FOR", "argument_names", "body_of", "completed", "find_function",
-    "full_argument_names", "functions", "initial_state", "is_private", "name_of", "num_input",
+    "KEYWORD", "NAME", "NUM_INPUT", "STATE", "TRANSFORM_FOR", "argument_names", "body_of", "completed", "find_function",
+    "full_argument_names", "functions", "initial_state", "is_private", "keyword_inputs", "name_of", "num_input",
     "result_names", "returned_values", "set_names", "set_num_input", "terminator", "transform_for", "transform_targets",
     "update_type",
 ]  # fmt: skip
@@ -24,6 +25,7 @@ __all__ = [
 NUM_INPUT = "relax.num_input"
 NAME = "relax.name"
 STATE = "relax.state"
+KEYWORD = "relax.keyword"
 TRANSFORM_FOR = "relax.transform_for"
 
 
@@ -110,6 +112,23 @@ def initial_state(function: func.FuncOp) -> dict[str, ir.DenseElementsAttr]:
         raise RelaxError(f"'func.func' op expected {STATE} such as {{cache = dense<0.0> : tensor<8xf32>}}, got {attribute}",
                          function.location)  # fmt: skip
     return found
+
+
+def keyword_inputs(function: func.FuncOp) -> tuple[str, ...]:
+    """The inputs that calls have to name, as an exported program does those that it got by keyword.
+
+    Raises:
+        RelaxError: ``relax.keyword`` is no list of names of inputs, or others, but state, follow them.
+    """
+    if KEYWORD not in function.attributes:
+        return ()
+    attribute, state = function.attributes[KEYWORD], initial_state(function)
+    items = list(attribute) if isinstance(attribute, ir.ArrayAttr) else [attribute]
+    names = [item.value for item in items if isinstance(item, ir.StringAttr)]
+    inputs = [n for n in full_argument_names(function)[: num_input(function)] if n not in state]
+    if len(names) < len(items) or inputs[len(inputs) - len(names) :] != names:
+        raise RelaxError(f"expected the names of the last inputs for {KEYWORD}, got {attribute}", function.location)
+    return tuple(names)
 
 
 def transform_for(function: func.FuncOp) -> str | None:

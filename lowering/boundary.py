@@ -18,6 +18,7 @@ from ..dialect.functions import (
     body_of,
     full_argument_names,
     initial_state,
+    keyword_inputs,
     name_of,
     num_input,
     result_names,
@@ -58,6 +59,7 @@ class Boundary:
         inputs, weights, outputs: the tensors. State is among the inputs, and not among the outputs.
         state: which inputs are state.
         symbols: symbolic dimensions with their least and greatest value (None: no limit), in manifest order.
+        keyword: names of the inputs that calls have to name.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Boundary:
     outputs: list[TensorSpec]
     state: list[Update] = field(default_factory=list)
     symbols: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    keyword: tuple[str, ...] = ()
 
     @staticmethod
     def of(function: func.FuncOp) -> Boundary:
@@ -92,7 +95,9 @@ class Boundary:
         ]
         ranges = symbol_ranges(function)
         limits = {n: ranges.get(n, (0, None)) for n in symbols}
-        return Boundary(name, symbol_name(function), specs[:split], specs[split:], outputs, state, limits)
+        return Boundary(
+            name, symbol_name(function), specs[:split], specs[split:], outputs, state, limits, keyword_inputs(function)
+        )
 
     def spec(self, sizes: Sequence[InnerSize] = (), memory: Sequence[InnerSize] = ()) -> EntrySpec:
         """What the manifest says of it, but for what later steps find out. Raises RelaxError for a weight without sizes."""
@@ -108,6 +113,7 @@ class Boundary:
             tuple(StateSpec(s.name, static_array(self.inputs[s.argument]), s.argument, s.first) for s in self.state),
             tuple(sizes),
             tuple(memory),
+            keyword=self.keyword,
         )
 
 

@@ -26,7 +26,7 @@ from typing import ClassVar
 
 from ..dialect.bindings import func, ir
 from ..dialect.errors import RelaxError
-from ..dialect.functions import STATE, functions, is_private, name_of
+from ..dialect.functions import KEYWORD, STATE, functions, is_private, name_of
 from ..dialect.transforms.cleanup.inlining import unused_symbol
 from .bound_results import bound_results
 from .boundary import Boundary, argument_symbols
@@ -74,8 +74,9 @@ def _describe(function: func.FuncOp, private: list[func.FuncOp]) -> None:
     sizes, memory = inner_sizes(function, set(boundary.symbols), private)
     updates = {s.result: s.argument for s in boundary.state}
     write_entry(function, Entry(replace(boundary.spec(sizes, memory), bounded=tuple(bounded)), updates))
-    if STATE in function.attributes:
-        del function.attributes[STATE]
+    for attribute in (STATE, KEYWORD):
+        if attribute in function.attributes:
+            del function.attributes[attribute]
     if _LIKE_OURS.fullmatch(name_of(function)):
         _rename(function)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,10 @@ __all__ = [
 
 #: A JSON object.
 Json = dict[str, Any]
+
+_Value = TypeVar("_Value")
+#: What calls take beside inputs.
+_OF_CALLS = frozenset({"entry", "state", "out"})
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,7 @@ class EntrySpec:
         sizes: what must be 0 or more, and must not divide by 0.
         memory: bytes that must be below 2**63, and are as long as no symbol is greater than ``safe``.
         bounded: names of outputs whose sizes data decides, each with the output that says which part of it is the result.
+        keyword: names of the inputs that calls have to name, the last ones.
     """
 
     name: str
@@ -194,6 +199,17 @@ class EntrySpec:
     memory: tuple[InnerSize, ...] = ()
     safe: int = (1 << 63) - 1
     bounded: tuple[tuple[str, str], ...] = ()
+    keyword: tuple[str, ...] = ()
+
+    @property
+    def positional(self) -> int:
+        """How many inputs calls may take by position. What a call takes beside inputs cannot be the name of one there."""
+        return len(self.inputs) - (0 if _OF_CALLS & {*self.keyword} else len(self.keyword))
+
+    def call_of(self, inputs: Sequence[_Value]) -> tuple[tuple[_Value, ...], dict[str, _Value]]:
+        """Inputs in their order as a call takes them: by position and by name."""
+        count = self.positional
+        return tuple(inputs[:count]), {s.name: v for s, v in zip(self.inputs[count:], inputs[count:], strict=True)}
 
     @property
     def results(self) -> tuple[TensorSpec, ...]:
@@ -216,7 +232,10 @@ class EntrySpec:
         return [*first, *(w.array.shape for w in self.weights), *(o.shape for o in self.outputs)]
 
     def __str__(self) -> str:
-        inputs = ", ".join(f"{s.name}: {s}" for s in self.inputs)
+        taken = [f"{s.name}: {s}" for s in self.inputs]
+        if self.positional < len(taken):
+            taken.insert(self.positional, "*")
+        inputs = ", ".join(taken)
         bounded = {name for name, _ in self.bounded}
         outputs = ", ".join(f"{s.name}: {'at most ' if s.name in bounded else ''}{s}" for s in self.results)
         state = ", ".join(f"{s.name}: {s.array}" for s in self.state)
@@ -235,7 +254,12 @@ class EntrySpec:
             "sizes": [_inner_json(s) for s in self.sizes],
             "memory": [_inner_json(s) for s in self.memory],
             "safe": self.safe,
-        } | ({"bounded": [{"output": o, "sizes": s} for o, s in self.bounded]} if self.bounded else {})
+        } | self._optional_json()
+
+    def _optional_json(self) -> Json:
+        """What most entries have not, and the first manifests had not."""
+        bounded: Json = {"bounded": [{"output": o, "sizes": s} for o, s in self.bounded]} if self.bounded else {}
+        return bounded | ({"keyword": list(self.keyword)} if self.keyword else {})
 
     @staticmethod
     def read(reader: Reader) -> EntrySpec:
@@ -252,6 +276,7 @@ class EntrySpec:
             tuple(reader.records("memory", _inner)) if "memory" in reader.data else (),
             reader.size("safe") if "safe" in reader.data else (1 << 63) - 1,
             tuple(reader.records("bounded", _bounded)) if "bounded" in reader.data else (),
+            reader.texts("keyword") if "keyword" in reader.data else (),
         )
 
 

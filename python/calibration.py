@@ -150,13 +150,14 @@ def _ranges(
     executable = compile(observed)
     if executable.manifest.raw_weights:
         executable.bind(executable.prepare(weights))
-    names, found = [spec.name for spec in executable.entries[function].inputs], list[_Range | None]()
+    spec, found = executable.entries[function], list[_Range | None]()
+    names = [each.name for each in spec.inputs]
     for sample in samples:
         expect(sample, Mapping, "samples that are mappings from names of inputs to arrays")
         if set(sample) != set(names):
             raise RelaxError(f"expected a sample with {', '.join(names)}, got {', '.join(map(str, sample)) or 'none'}")
-        arrays = (sample[name] if is_torch(sample[name]) else np.asarray(sample[name]) for name in names)
-        results: Any = executable(*arrays, entry=function)
+        inputs, named = spec.call_of([sample[n] if is_torch(sample[n]) else np.asarray(sample[n]) for n in names])
+        results: Any = executable(*inputs, entry=function, **named)
         values = results if isinstance(results, tuple) else (results,)
         seen = [_range(value, percentile) for value in values]
         found = [_joined(a, b) for a, b in zip(found, seen, strict=True)] if found else seen

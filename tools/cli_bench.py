@@ -62,10 +62,11 @@ def _bench(arguments: argparse.Namespace) -> None:
     if executable.threads is not None or executable.manifest.target.openmp:
         executable.threads = threads
     inputs = [made[s.name] for s in entry.inputs]
+    given, named = entry.call_of(inputs)
     state = executable.new_state() if entry.state else None
 
     def ours() -> list[Any]:
-        found = executable(*inputs, entry=entry.name, state=state)
+        found = executable(*given, entry=entry.name, state=state, **named)
         return [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
 
     peers = list(arguments.peers)

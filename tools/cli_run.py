@@ -31,7 +31,8 @@ def call_entry(executable: Executable, arguments: argparse.Namespace) -> dict[st
         executable.bind(arguments.weights)
     elif entry.weights:
         raise RelaxError(f"expected --weights: entry '{entry.name}' has {len(entry.weights)} weights")
-    result = executable(*(inputs[s.name] for s in entry.inputs), entry=entry.name)
+    given, named = entry.call_of([inputs[s.name] for s in entry.inputs])
+    result = executable(*given, entry=entry.name, **named)
     values = result if isinstance(result, tuple) else (result,)
     return {spec.name: value for spec, value in zip(entry.results, values, strict=True)}
 

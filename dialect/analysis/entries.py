@@ -9,6 +9,7 @@ from ..call_graph import CallGraph, callee_of, calls_in, referenced_symbols, unr
 from ..errors import RelaxError
 from ..function_types import argument_attributes, set_argument_attributes, without
 from ..functions import (
+    KEYWORD,
     NUM_INPUT,
     STATE,
     TRANSFORM_FOR,
@@ -110,7 +111,7 @@ def separate_called(module: ir.Operation, entries: Iterable[func.FuncOp]) -> Non
         copy = function.operation.clone(ip=ir.InsertionPoint.after(function)).operation
         copy.attributes["sym_name"] = ir.StringAttr.get(name)
         copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
-        for key in (NUM_INPUT, STATE, TRANSFORM_FOR):
+        for key in (NUM_INPUT, STATE, KEYWORD, TRANSFORM_FOR):
             if key in copy.attributes:
                 del copy.attributes[key]
         set_argument_attributes(copy.opview, [without(a, LIFT) for a in argument_attributes(copy.opview)])

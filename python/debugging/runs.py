@@ -36,8 +36,8 @@ def compiled_results(executable: Executable, entry: str, inputs: Sequence[Array]
     spec = executable.entries[entry]
     places = {s.argument: s.name for s in spec.state}
     state = executable.new_state({name: inputs[place].copy() for place, name in places.items()}) if places else None
-    given = [x for i, x in enumerate(inputs) if i not in places]
-    results = executable(*given, entry=entry, state=state)
+    given, named = spec.call_of([x for i, x in enumerate(inputs) if i not in places])
+    results = executable(*given, entry=entry, state=state, **named)
     values = results if isinstance(results, tuple) else (results,)
     found = {s.name: v for s, v in zip(spec.results, values, strict=True)}
     return found | ({n: np.asarray(state[n]) for n in places.values()} if state is not None else {})

@@ -24,7 +24,7 @@ from torch.export.graph_signature import (
 
 from ..dialect.bindings import dialect_module, extras_module, ir
 from ..dialect.errors import RelaxError
-from ..dialect.functions import NAME, STATE
+from ..dialect.functions import KEYWORD, NAME, STATE
 from . import torch_ops
 from .custom_operators import composites, extern_operators, registered_operator
 from .flex_attention import expand_flex_attention
@@ -224,6 +224,9 @@ def import_graph(
         if program.state:
             with function.location:
                 function.attributes[STATE] = ir.DictAttr.get({n: first_value(t) for n, t in program.state.items()})
+        keywords = [ir.StringAttr.get(a.name) for a in program.arguments if a.keyword]
+        if keywords:
+            function.attributes[KEYWORD] = ir.ArrayAttr.get(keywords)
     return importer.module
 
 

@@ -46,12 +46,14 @@ class Argument:
         name: name of the Python parameter, or the weight's fully qualified name.
         node: name of the graph's placeholder.
         alike: of a zero point the integer that all its elements are, where they are one.
+        keyword: whether the program was exported with it by keyword, and takes it so.
     """
 
     kind: str
     name: str
     node: str
     alike: int | None = None
+    keyword: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def read_program(program: ExportedProgram, stored: Stored, entry: str) -> Progra
             integer that becomes a shape), naming it.
     """
     names = _input_names(program)
-    called = stored.names[entry]
+    called, keywords = stored.names[entry], _keywords(program)
     changed = changed_targets(program)
     used = {n.name for n in program.graph.nodes if n.op == "placeholder" and n.users}
     zero_points = _zero_points(program)
@@ -109,7 +111,8 @@ def read_program(program: ExportedProgram, stored: Stored, entry: str) -> Progra
         if isinstance(spec.arg, ConstantArgument):
             constants[spec.arg.name] = spec.arg.value
         elif spec.kind is InputKind.USER_INPUT:
-            inputs.append(Argument("input", names[spec.arg.name], _tensor_node(spec, names[spec.arg.name])))
+            name = names[spec.arg.name]
+            inputs.append(Argument("input", name, _tensor_node(spec, name), keyword=spec.arg.name in keywords))
         elif spec.kind is InputKind.TOKEN:
             continue  # of an operator with effects, which has no relax form and is reported with all others
         elif spec.kind not in WEIGHT_KINDS:
@@ -261,6 +264,16 @@ def _input_names(program: ExportedProgram) -> dict[str, str]:
     names = given if flat else nodes
     weights = {s.target for s in program.graph_signature.input_specs if s.kind is not InputKind.USER_INPUT}
     return {node: f"{name}_input" if name in weights else name for node, name in zip(nodes, names, strict=True)}
+
+
+def _keywords(program: ExportedProgram) -> set[str]:
+    """Placeholders of what the program was exported with by keyword. Their order is that of the call, not of the signature."""
+    nodes = [s.arg.name for s in program.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
+    spec: Any = program.call_spec.in_spec
+    if spec is None or spec.num_leaves != len(nodes):
+        return set()
+    given, _ = pytree.tree_unflatten(nodes, spec)
+    return set(nodes) - set(pytree.tree_leaves(given))
 
 
 def _results(program: ExportedProgram, names: dict[str, str], called: Mapping[str, str]) -> list[Returned]:

@@ -23,7 +23,7 @@ from ..dialect.bindings import func, ir
 from ..dialect.call_graph import unreferenced_private_functions
 from ..dialect.conventions import SYMBOL_RANGES
 from ..dialect.errors import RelaxError
-from ..dialect.functions import NAME, NUM_INPUT, STATE, body_of, functions, name_of, set_num_input, update_type
+from ..dialect.functions import KEYWORD, NAME, NUM_INPUT, STATE, body_of, functions, name_of, set_num_input, update_type
 from ..dialect.struct_info import TensorInfo, same_info
 from ..dialect.symbolic import Dim, Expr
 from . import torch_ops
@@ -327,8 +327,9 @@ class _Function:
         target.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in arguments])
         if "res_attrs" in self.source.attributes:
             target.attributes["res_attrs"] = self.source.attributes["res_attrs"]
-        if STATE in self.source.attributes:
-            target.attributes[STATE] = self.source.attributes[STATE]
+        for attribute in (STATE, KEYWORD):
+            if attribute in self.source.attributes:
+                target.attributes[attribute] = self.source.attributes[attribute]
         if NUM_INPUT in self.source.attributes or any(KIND in a for a in arguments):
             set_num_input(target, sum(not _is_weight(a) for a in arguments))
         ranges = self._ranges(target)

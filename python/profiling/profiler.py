@@ -135,8 +135,10 @@ def _timed(
 
 
 def _call(executable: Executable, name: str, inputs: Mapping[str, Array]) -> Callable[[], Any]:
-    state = executable.new_state() if executable.entries[name].state else None
-    return lambda: executable(**inputs, entry=name, state=state)
+    spec = executable.entries[name]
+    state = executable.new_state() if spec.state else None
+    given, named = spec.call_of([inputs[s.name] for s in spec.inputs])
+    return lambda: executable(*given, entry=name, state=state, **named)
 
 
 def _sizes(executable: Executable, name: str, inputs: Mapping[str, Array]) -> dict[str, int]:

@@ -119,7 +119,7 @@ class BoundEntry(EntryInputs):
         """
         if state is not None and state.specs is not self._served:
             self._expect(state)
-        if named or len(inputs) != len(self._inputs):
+        if named or len(inputs) != self._direct:
             inputs = self._arranged(inputs, named)
         try:
             frame = self._frames.pop()

@@ -56,6 +56,9 @@ class EntryInputs:
         self._what = f"entry '{spec.name}'"
         self._served: Mapping[str, StateSpec] | None = None
         self._names = [s.name for s in spec.inputs]
+        self._positional = spec.positional
+        #: How many inputs are in order as they come, where none has a name; -1 where some have to have one.
+        self._direct = len(self._names) if self._positional == len(self._names) else -1
         self._inputs = [(i, s.dtype, s.dtype.alignment) for i, s in zip(spec.input_positions, spec.inputs, strict=True)]
         # Of the specification, not of the entry: one that holds itself keeps its weights until Python collects such.
         self._plan = functools.lru_cache(_SHAPES_KEPT)(functools.partial(_planned, spec, ShapeSolver(spec)))
@@ -75,6 +78,9 @@ class EntryInputs:
     def _arranged(self, inputs: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
         """Positional and named inputs in the entry's order."""
         names = self._names
+        if len(inputs) > self._positional and len(inputs) <= len(names):
+            name = names[self._positional]
+            raise RelaxError(f"{self._what}: expected input '{name}' by name, as the program was exported, got it by position")
         if len(inputs) + len(named) == len(names):
             try:
                 return (*inputs, *[named[n] for n in names[len(inputs) :]])

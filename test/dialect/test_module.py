@@ -259,6 +259,14 @@ def test_brackets_in_strings_and_comments_do_not_nest():
             "@f() attributes {relax.state = {c = dense<0.0> : tensor<4xf32>}}",
             "expected one input and one result named 'c' for relax.state",
         ),
+        (
+            "@f() attributes {relax.keyword = 3}",
+            "expected the names of the last inputs for relax.keyword, got 3 : i64",
+        ),
+        (
+            '@f(%a: f32 {relax.name = "a"}, %b: f32) attributes {relax.keyword = ["a"], relax.num_input = 2}',
+            'expected the names of the last inputs for relax.keyword, got ["a"]',
+        ),
         ("@f() attributes {relax.transform_for = @g}", "expected a function of the module for relax.transform_for, got @g"),
         (
             "@f() attributes {relax.transform_for = 3}",

@@ -119,7 +119,7 @@ class DeviceEntry(EntryInputs):
         """
         if state is not None and state.specs is not self._served:
             self._expect(state, DeviceState.place)
-        if named or len(inputs) != len(self._inputs):
+        if named or len(inputs) != self._direct:
             inputs = self._arranged(inputs, named)
         with self._device.current():
             return self._called(inputs, state, out)
