@@ -192,7 +192,8 @@ class Attention(Op, name="attention"):
     ``h`` is a multiple of ``g``: query head ``i`` reads key head ``i // (h / g)`` (grouped queries). The mask broadcasts to
     ``[..., h, s, t]``; a boolean one keeps where true, another is of the query's dtype, or f32 for narrower floats. ``causal``
     lets query ``i`` see keys ``0 ... i`` (top-left aligned, as PyTorch's ``is_causal``). The default scale is ``1 / sqrt(d)``.
-    Scores are computed in f32 for narrower floats. A query that sees no key gives NaN.
+    Scores are computed in f32 for narrower floats. A query that sees none of the keys gives NaN; where there
+    are no keys, it gives 0, as the sum over none is.
 
     Source: Vaswani et al., Attention Is All You Need, arXiv:1706.03762; Ainslie et al., GQA, arXiv:2305.13245.
     """

@@ -130,8 +130,7 @@ def attention(
         scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + wide(mask)
     if causal:
         scores = np.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, -np.inf)
-    found = matmul(_softmax(scores.astype(q.dtype, copy=False), -1), v)
-    return convert(found if scores.shape[-1] else np.full_like(found, np.nan), query.dtype)
+    return convert(matmul(_softmax(scores.astype(q.dtype, copy=False), -1), v), query.dtype)
 
 
 def _per_query_head(x: Array, query: Array) -> Array:

@@ -5,10 +5,10 @@
     for each batch index, key head, query head of its group and block of rows of q:   // one loop, its iterations independent
       out[rows] = softmax(q[rows] * k + mask) * v                                     // see online_softmax.py
 
-A row that sees no key is NaN. Few rows, as when one token follows another, are computed for all heads that share keys at
-once, see online_softmax.py. Where types do not say how many rows there are, the kernel has both ways. Blocks of keys that the
-mask hides from all of the rows are left out, whatever is in them. Of one row over many keys, threads share parts of these, and
-what the parts found is merged in their order.
+A row that sees none of the keys is NaN, and 0 where there are none. Few rows, as when one token follows another, are computed
+for all heads that share keys at once, see online_softmax.py. Where types do not say how many rows there are, the kernel has
+both ways. Blocks of keys that the mask hides from all of the rows are left out, whatever is in them. Of one row over many keys,
+threads share parts of these, and what the parts found is merged in their order.
 """
 
 from __future__ import annotations

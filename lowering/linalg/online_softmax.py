@@ -13,7 +13,7 @@ No key is packed: a product reads them as its left-hand side, element by element
 their scores are dot products with keys, ``[rows, keys]``, and nothing is transposed. Of heads that share keys, a row each may
 be what is computed together. For many rows, keys and values of 16 bits are widened block by block. The largest score so far
 starts at the lowest finite number, so that what is not seen (-inf) is a power of 0 whatever was seen before, and a row that
-sees nothing is 0 / 0.
+sees nothing is 0 / 0, and 0 where there is no key.
 
 Powers that are less than ``e ** -80`` are 0, too. Masks of -100, as Swin has, or far keys by ALiBi, would give subnormal
 numbers otherwise, which Intel's processors take long for. 64 windows of 49 rows and keys, 3 heads of 32, half hidden by -100,
@@ -37,7 +37,7 @@ from .conversion import load, store
 from .dtypes import accumulator_type, is_boolean
 from .kernel import choose_all, local, loop
 from .reduction import LARGEST, TOTAL, Reduction, accumulated, extreme
-from .scalar import Scalar, emit, larger, select, weight_of
+from .scalar import Scalar, constant, emit, larger, select, weight_of
 from .scalar import math as math_op
 from .slicing import extract_slice, insert_slice
 from .views import View
@@ -172,7 +172,15 @@ class Rows:
         """Result, largest scores and sums before any key is taken in."""
         b, lowest = self.b, -sys.float_info.max if self._wide == ir.F64Type.get() else _LOWEST_F32
         scratch = self.given[1] if self.given else local([self.size, _static(self.dim(2, -1))], self._wide)
-        return [b.fill(scratch, 0), b.fill(local([self.size], self._wide), lowest), b.fill(local([self.size], self._wide), 0)]
+        sums = b.fill_with(local([self.size], self._wide), self._first_sum())
+        return [b.fill(scratch, 0), b.fill(local([self.size], self._wide), lowest), sums]
+
+    def _first_sum(self) -> ir.Value:
+        """What sums begin with: where there are no keys at all, a row is 0, as a sum over none is, and not 0 / 0."""
+        keys, zero = self.dim(2, -2), constant(self._wide, 0)
+        if isinstance(keys, int):
+            return constant(self._wide, 0 if keys else 1).value
+        return select(Scalar(keys).compare("eq", 0), constant(self._wide, 1), zero).value
 
     def _blocks(self, place: RowsPlace, query: ir.Value, keys: _Keys, start: list[ir.Value], whole: bool) -> list[ir.Value]:
         """The state with keys taken in block by block; ``whole`` where they are a multiple of blocks."""

@@ -193,6 +193,15 @@ def test_a_query_that_sees_no_key_is_nan() -> None:
     assert np.isnan(got[0]).any(axis=1).tolist() == [False, True]
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_where_there_are_no_keys_attention_is_0(masked: bool) -> None:
+    """As torch's is: a sum over nothing."""
+    q, k, v = (np.ones((1, 2, n, 4), np.float32) for n in (3, 0, 0))
+    mask = np.ones((3, 0), np.bool_) if masked else None
+    got = reference_of("attention").function(q, k, v, mask, scale=None, causal=False)
+    np.testing.assert_array_equal(got, np.zeros_like(q))
+
+
 def test_causal_and_mask_together() -> None:
     rng = np.random.default_rng(10)
     q, k, v = (floats(rng, (1, 3, 4), "f32", specials=False) for _ in range(3))

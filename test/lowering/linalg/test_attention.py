@@ -51,6 +51,16 @@ def test_masks() -> None:
     check(*cases, wide, attention(*shapes, "causal = true", "5, 7:f32"))
 
 
+@pytest.mark.parametrize("blocks", [None, FEW, PARTS])
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_where_there_are_no_keys_it_is_0(rows: int, blocks: KeyBlocks | None) -> None:
+    shapes = ("b, 4, s, 8", "b, 2, t, 8", "b, 2, t, 8", "b, 4, s, 8")
+    static = (f"2, 4, {rows}, 8", "2, 2, 0, 8", "2, 2, 0, 8", f"2, 4, {rows}, 8")
+    cases = [attention(*shapes), attention(*shapes, mask="s, t:i1"), attention(*shapes, "causal = true"), attention(*static)]
+    for result in check(*cases, key_blocks=blocks, b=2, s=rows, t=0):
+        assert not result.any()
+
+
 def test_a_query_that_sees_no_key_is_nan() -> None:
     mask = np.ones((5, 7), np.bool_)
     mask[2] = False

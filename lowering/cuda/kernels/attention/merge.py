@@ -74,7 +74,7 @@ def build_merge(
             return [em.op("math.fma", [share, v, c], em.f32) for v, c in zip(values, carried, strict=True)]
 
         total, sums = em.loop(em.number(0), parts, 1, add, [softmax.number(0.0)] * 2)
-        _store(code, softmax.op("arith.divf", total, sums), address, at, attention.result.element)
+        _store(code, softmax.quotient(total, sums, places.keys), address, at, attention.result.element)
         return ()
 
     em.loop(device.thread(), em.number(width), merge_threads(width), column)

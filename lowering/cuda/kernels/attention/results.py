@@ -49,7 +49,7 @@ class WholeResults:
                 row = rows[HALVES * strip + half]
 
                 def store(row: ir.Value = row, total: ir.Value = sums[half], found: RowState = found, half: int = half) -> None:
-                    share = softmax.op("arith.divf", softmax.number(1.0), total)
+                    share = softmax.quotient(softmax.number(1.0), total, places.keys)
                     address = places.address(self.operand, places.row(row))
                     values = [softmax.op("arith.mulf", v, share) for i, v in enumerate(found.total) if i % 4 // 2 == half]
                     self._store(code, address, column, values)

@@ -67,6 +67,11 @@ class SoftmaxCode:
         zero = self.number(0.0)
         return RowState([self.number(LOWEST)] * HALVES, [zero] * HALVES, [zero] * (width // 2))
 
+    def quotient(self, value: ir.Value, total: ir.Value, keys: ir.Value) -> ir.Value:
+        """A value divided by a sum of powers. Where there are no keys at all, a row is 0, and not 0 / 0."""
+        is_none = self.em.compare("eq", keys, self.em.number(0))
+        return self.op("arith.divf", value, self.op("arith.select", is_none, self.number(1.0), total))
+
     def power(self, score: ir.Value, most: ir.Value) -> ir.Value:
         """``exp((score - most) * scale)``."""
         return self.op("nvvm.ex2", self.op("arith.mulf", self.op("arith.subf", score, most), self._factor))
