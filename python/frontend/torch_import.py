@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -10,7 +11,7 @@ from ..collector import collector_paused
 from ..dialect.bindings import ir
 from ..dialect.constants import set_constants
 from ..dialect.context import new_context
-from ..dialect.errors import RelaxError, interruptible
+from ..dialect.errors import RelaxError, RelaxWarning, interruptible
 from ..module import Module
 from .saved_program import load_exported_program
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     Program: TypeAlias = ExportedProgram | str | os.PathLike[str]
 
 __all__ = ["from_torch", "save_weights"]
+
+#: Frames from a warning in :func:`from_torch` to its caller: its own, and one of each decorator.
+_CALLER = 4
 
 
 @collector_paused()
@@ -37,7 +41,8 @@ def from_torch(exported_program: Program | Mapping[str, Program], *, dims: Mappi
     to dimensions of inputs. Their ranges are in ``relax.symbol_ranges``. Every op has the line of the user's Python.
 
     Buffers that the model changes are state (``relax.state``), with the value that they have now as the first one; an
-    executable keeps them between calls. An input that the model changes comes back as an additional result.
+    executable keeps them between calls. An input that the model changes comes back as an additional result, which a
+    :class:`RelaxWarning` tells: what a call is given stays as it is.
 
     A mapping of programs, of one model in several uses, gives one module with a function for each, under the mapping's names.
     They share weights and state by name, or by memory where names differ; what one of them changes is state in all. A constant
@@ -72,6 +77,10 @@ def from_torch(exported_program: Program | Mapping[str, Program], *, dims: Mappi
     torch_program.check_dims(dims, programs.values())
     stored_together(programs)  # what cannot be imported is said before the seconds that decomposing takes
     prepared = {n: torch_graph.importable(p) for n, p in programs.items()}
+    changed = list(dict.fromkeys(name for program in prepared.values() for name in torch_program.changed_inputs(program)))
+    if changed:
+        text = f"the model writes to '{changed[0]}': its new value is one more result, and what a call is given stays as it is"
+        warnings.warn(text, RelaxWarning, stacklevel=_CALLER)
     stored = stored_together(programs, prepared)
     context = new_context()
     found = [_imported(program, prepared[name], name, stored, context, dims) for name, program in programs.items()]

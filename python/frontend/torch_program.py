@@ -28,7 +28,7 @@ from ..dialect.errors import RelaxError
 from .torch_guards import KEPT, guards_by_symbol
 from .torch_stored import WEIGHT_KINDS, Stored, changed_targets, has_contents, in_storage_order, qualified_name
 
-__all__ = ["Argument", "Program", "Returned", "check_dims", "kept_names", "read_program", "symbol_names"]
+__all__ = ["Argument", "Program", "Returned", "changed_inputs", "check_dims", "kept_names", "read_program", "symbol_names"]
 
 #: What torch calls symbols itself; such a name could be another one's.
 _OF_TORCH = re.compile(r"[suz]\d+")
@@ -139,6 +139,13 @@ def read_program(program: ExportedProgram, stored: Stored, entry: str) -> Progra
     results += [Returned("state", a.name, a.node) for a in state if a.name not in written]
     first_values = {a.name: stored.state[a.name] for a in state}
     return Program([*inputs, *state, *weights], tied, constants, results, first_values)
+
+
+def changed_inputs(program: ExportedProgram) -> list[str]:
+    """The names of inputs that the model writes to."""
+    names = _input_names(program)
+    specs = program.graph_signature.output_specs
+    return [names[str(s.target)] for s in specs if s.kind is OutputKind.USER_INPUT_MUTATION]
 
 
 def _zero_points(program: ExportedProgram) -> set[str]:

@@ -151,7 +151,8 @@ def test_a_changed_buffer_is_an_argument_and_a_result():
 def test_a_changed_input_comes_back_as_a_result():
     x, y = torch.randn(2, 4), torch.randn(2, 4)
     program = export(Cache(write_input=True), x, y.clone())
-    module = relaxir.from_torch(program)
+    with pytest.warns(relaxir.RelaxWarning, match="writes to 'y'"):
+        module = relaxir.from_torch(program)
     outputs = [o.name for o in module.functions["main"].outputs]
     assert sorted(outputs) == ["cache", "output0", "y"]
     got = run(program, module, x, y, torch.zeros(6, 4))
@@ -504,3 +505,17 @@ def test_importing_does_not_change_the_program(model):
     first, second = str(relaxir.from_torch(program)), str(relaxir.from_torch(program))
     assert str(program) == before
     assert first == second
+
+
+def test_an_input_that_the_model_writes_to_is_told():
+    class Scaled(torch.nn.Module):
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            return image.div_(255) + 1
+
+    program = torch.export.export(Scaled(), (torch.ones(3),))
+    with pytest.warns(relaxir.RelaxWarning, match="writes to 'image': its new value is one more result, and what a call is") as told:
+        module = relaxir.from_torch(program)
+    assert told[0].filename == __file__
+    given = np.full(3, 255, np.float32)
+    result, image = relaxir.compile(module)(given)
+    assert (result.tolist(), image.tolist(), given.tolist()) == ([2] * 3, [1] * 3, [255] * 3)
