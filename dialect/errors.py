@@ -12,8 +12,8 @@ if TYPE_CHECKING:  # running an artifact must not import MLIR, and it raises the
     from .bindings import ir
 
 __all__ = [
-    "ContentError", "DiagnosticError", "RelaxError", "RelaxWarning", "from_mlir_error", "interruptible", "location_text",
-    "warn",
+    "ContentError", "DiagnosticError", "RelaxError", "RelaxWarning", "UnknownNameError", "from_mlir_error", "interruptible",
+    "location_text", "warn",
 ]  # fmt: skip
 
 # `callsite(a at b)`, where a and b may have one level of parentheses: the innermost one of several.
@@ -44,7 +44,7 @@ class RelaxError(Exception):
         self.location = None if location is None else location_text(location)
 
     def __str__(self) -> str:
-        text = super().__str__()
+        text = Exception.__str__(self)
         return f"{self.location}: {text}" if self.location else text
 
 
@@ -61,6 +61,10 @@ def interruptible() -> Generator[None]:
 
 class ContentError(RelaxError):
     """What files or tensors hold, or hold no more, is why it fails: work that was begun with them cannot go on."""
+
+
+class UnknownNameError(RelaxError, KeyError):
+    """A mapping has nothing of this name."""
 
 
 class RelaxWarning(UserWarning):

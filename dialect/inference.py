@@ -55,6 +55,12 @@ def require_integer(info: TensorInfo, what: str = "operand") -> None:
         raise RelaxError(f"expected an integer {what}, got {info.dtype}")
 
 
+def require_index(info: TensorInfo) -> None:
+    """Refuses indices that are no integers, truth values among them: a mask names other elements than its numbers do."""
+    if not is_integer(info.dtype) or info.dtype == boolean():
+        raise RelaxError(f"expected an integer index tensor, got {info.dtype}")
+
+
 def require_number(info: TensorInfo, what: str = "operand") -> None:
     """Refuses truth values: arithmetic on ``i1`` means different things in NumPy, PyTorch and MLIR."""
     if info.dtype == boolean() or not (is_float(info.dtype) or is_integer(info.dtype)):

@@ -50,7 +50,8 @@ def _view(arguments: argparse.Namespace) -> None:
         data = graph_data(title, graphs[0]) if len(graphs) == 1 else compared(title, graphs[0], graphs[1])
         text = html_page(data) if arguments.format == "html" else json.dumps(data, indent=1) + "\n"
     if arguments.output == "-":
-        sys.stdout.write(text)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())  # as in a file, whatever the terminal's encoding
         return
     with replacing(arguments.output) as file:
         file.write(text.encode())

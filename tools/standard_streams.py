@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import sys
@@ -10,15 +11,19 @@ from io import RawIOBase, TextIOWrapper
 __all__ = ["flushed", "open_standard_streams"]
 
 _NAMES = ("stdin", "stdout", "stderr")
+#: How what an encoding lacks is written.
+_ERRORS = "relaxir.shown"
 
 
 def open_standard_streams() -> None:
     """Opens the null device for each stream that was closed, as by ``2>&-`` or a daemon.
 
     Else the next file that is opened gets its number, and what libraries print goes into that file. Names of files that are no
-    Unicode are printed as the bytes that they are. Standard output that has no buffer, as by PYTHONUNBUFFERED, gets one for a
-    line: without it, Python drops what is left of a text when a signal interrupts its writing.
+    Unicode are printed as the bytes that they are, and what an encoding lacks as its number. Standard output that has no
+    buffer, as by PYTHONUNBUFFERED, gets one for a line: without it, Python drops what is left of a text when a signal
+    interrupts its writing.
     """
+    codecs.register_error(_ERRORS, _shown)
     for number in range(len(_NAMES)):
         with contextlib.suppress(OSError):
             os.fstat(number)
@@ -35,7 +40,14 @@ def open_standard_streams() -> None:
             stream = open(number, "w", 1, stream.encoding, stream.errors, closefd=False)  # noqa: SIM115
             setattr(sys, name, stream)
         if stream.errors == "strict":
-            stream.reconfigure(errors="surrogateescape")
+            stream.reconfigure(errors=_ERRORS if stream.writable() else "surrogateescape")
+
+
+def _shown(error: UnicodeError) -> tuple[str | bytes, int]:
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.lookup_error("backslashreplace")(error)
 
 
 def flushed(code: int, tool: str = "") -> int:

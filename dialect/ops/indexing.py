@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import attributes, dim_ties, image_rules, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
-from ..inference import boolean, normalize_axis, require_integer
+from ..inference import boolean, normalize_axis, require_index
 from ..op import Attrs, Narrow, Op, Operand, Result, SymbolicOp, Tensor
 from ..packed_weights import require_elements, require_panels
 from ..size_relations import require_at_most, require_same_shape, shape_text
@@ -43,7 +43,7 @@ class Take(Op, name="take"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, indices = operands
-        require_integer(indices, "index tensor")
+        require_index(indices)
         axis = normalize_axis(attrs["axis"], x.rank)
         return x.with_(shape=[*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]])
 
@@ -66,7 +66,7 @@ class PackedTake(Op, name="packed_take"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         weight, indices = operands
-        require_integer(indices, "index tensor")
+        require_index(indices)
         require_panels(weight, require_elements(attrs["layout"], one_row=True), attrs["n"])
         return weight.with_(shape=[*indices.shape, weight.shape[1]])
 
@@ -88,7 +88,7 @@ class GatherElements(Op, name="gather_elements"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, indices = operands
-        require_integer(indices, "index tensor")
+        require_index(indices)
         normalize_axis(attrs["axis"], x.rank)
         if x.rank != indices.rank:
             raise RelaxError(f"expected operands of one rank, got {x.rank} and {indices.rank}")
@@ -116,7 +116,7 @@ class GatherND(Op, name="gather_nd"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, indices = operands
-        require_integer(indices, "index tensor")
+        require_index(indices)
         batch = attrs["batch_dims"]
         depth = indices.shape[-1] if indices.rank else None
         if not isinstance(depth, int):
@@ -148,7 +148,7 @@ class IndexCopy(Op, name="index_copy"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, indices, values = operands
-        require_integer(indices, "index tensor")
+        require_index(indices)
         axis = normalize_axis(attrs["axis"], x.rank)
         if indices.rank != 1:
             raise RelaxError(f"expected indices of one dimension, got {shape_text(indices.shape)}")
@@ -184,7 +184,7 @@ class ScatterElements(Op, name="scatter_elements"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, indices, updates = operands
-        require_integer(indices, "index tensor")
+        require_index(indices)
         axis = normalize_axis(attrs["axis"], x.rank)
         if updates.dtype != x.dtype:
             raise RelaxError(f"expected updates of dtype {x.dtype}, got {updates.dtype}")

@@ -50,13 +50,31 @@ def _is_array(item: object) -> bool:
 
 def _full(b: Operators, x: Value, items: list[Any]) -> list[Any]:
     """A subscript for each dimension: an ellipsis, or the end where there is none, stands for those not mentioned."""
-    items = [b.constant(np.asarray(i)) if isinstance(i, list | np.ndarray) and np.size(i) else i for i in items]
+    items = [_indices(b, i) for i in items]
     places = [i for i, item in enumerate(items) if item is Ellipsis]
     used = len(items) - len(places) - sum(item is None for item in items)
     if len(places) > 1 or used > len(x.shape):
         raise b.error(f"expected subscripts for {len(x.shape)} dimensions and at most one '...', got {len(items)}")
     at = places[0] if places else len(items)
-    return [*items[:at], *[slice(None)] * (len(x.shape) - used), *items[at + len(places) :]]
+    found = [*items[:at], *[slice(None)] * (len(x.shape) - used), *items[at + len(places) :]]
+    for item, size in zip((i for i in found if i is not None), x.shape, strict=True):
+        if isinstance(item, np.ndarray) and size != item.size:
+            raise b.error(f"expected as many truth values as the dimension has elements, {size}, got {item.size}")
+    return [b.constant(np.flatnonzero(i)) if isinstance(i, np.ndarray) else i for i in found]
+
+
+def _indices(b: Operators, item: Any) -> Any:
+    """A list or an array of integers as a constant; one of truth values, a mask of a dimension, as it is."""
+    if isinstance(item, Value) and item.dtype == "i1":
+        raise b.error("expected a tensor of integers as a subscript, got truth values, which say how many only when it runs")
+    if not isinstance(item, list | np.ndarray) or not np.size(item):
+        return item
+    array = np.asarray(item)
+    if array.dtype != np.bool_:
+        return b.constant(array)
+    if array.ndim != 1:
+        raise b.error(f"expected truth values for one dimension as a subscript, got {array.ndim}")
+    return array
 
 
 def _sliced(b: Operators, x: Value, items: list[Any]) -> Value:

@@ -123,10 +123,16 @@ class Value:
         return self._builder.multiply(self._like(other), self)
 
     def __truediv__(self, other: ValueLike) -> Value:
-        return self._builder.divide(self, self._like(other))
+        return self._quotient(self, self._like(other))
 
     def __rtruediv__(self, other: ValueLike) -> Value:
-        return self._builder.divide(self._like(other), self)
+        return self._quotient(self._like(other), self)
+
+    def _quotient(self, x: ValueLike, y: ValueLike) -> Value:
+        """Of integers, Python's is no integer: ``divide`` is C's."""
+        if "f" not in self.dtype:
+            raise self._builder.error(f"expected floats for /, got {self.dtype}: // rounds down, divide towards 0")
+        return self._builder.divide(x, y)
 
     def __floordiv__(self, other: ValueLike) -> Value:
         return self._builder.floor_divide(self, self._like(other))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..dialect.bindings import func, ir
+from ..dialect.constants import constant_arrays
 from ..dialect.dtypes import numpy_dtype
 from ..dialect.errors import RelaxError
 from ..dialect.functions import body_of, functions, is_private, name_of, num_input, transform_targets
@@ -75,7 +76,7 @@ def raw_weights(
 ) -> dict[str, Array]:
     """Random raw weights, by name: those of all functions, because a shared transform function wants all; own ones win.
 
-    What functions read by themselves is among them, too.
+    What functions read by themselves is among them, too. What the module has values of (``relax.constants``) is these.
     """
     lazy = LazyCalls(module)
     reads = [lazy.describe(op) for op in nested_operations(module) if lazy.is_read(op)]
@@ -83,7 +84,7 @@ def raw_weights(
     for function in sorted(entry_functions(module), key=lambda f: name_of(f) == name):
         source = _transform_of(module, name_of(function)) or function
         found |= {n: _random(t, rng, values, sizes) for n, t in weight_types(source).items()}
-    return found
+    return found | {name: value for name, value in constant_arrays(module).items() if name in found}
 
 
 def arguments_for(

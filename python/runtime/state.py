@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..dialect.checks import expect
-from ..dialect.errors import RelaxError
+from ..dialect.errors import RelaxError, UnknownNameError
 from ..lowering.manifest_specs import StateSpec
 from ..weights.arrays import Array, ArraySpec, address, aligned_empty, to_numpy
 from .outputs import memory_range, writable_array
@@ -154,7 +154,7 @@ class State(Mapping[str, Array]):
     def _spec(self, name: str) -> StateSpec:
         found = self.specs.get(name) if isinstance(name, str) else None
         if found is None:
-            raise RelaxError(f"expected state out of {', '.join(self.specs) or '(none)'}, got '{name}'")
+            raise UnknownNameError(f"expected state out of {', '.join(self.specs) or '(none)'}, got '{name}'")
         return found
 
     def _array(self, name: str) -> Array:

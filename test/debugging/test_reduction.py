@@ -112,6 +112,16 @@ def test_other_results():
     assert not differs("relax-canonicalize")(scaled)
     assert not differs()(scaled)
     assert not rounds("not a module")
+    constant = """
+    module attributes {relax.constants = {k = dense<[1.0, 2.0]> : tensor<2xf32>}} {
+      func.func @main(%x: tensor<2xf32>, %k: tensor<2xf32> {relax.name = "k"}) -> tensor<2xf32>
+          attributes {relax.num_input = 1 : i64} {
+        %y = "relax.add"(%x, %k) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+        return %y : tensor<2xf32>
+      }
+    }
+    """
+    assert not differs()(constant)
 
 
 def test_processes_that_die_or_hang(monkeypatch: pytest.MonkeyPatch):

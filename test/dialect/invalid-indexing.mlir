@@ -365,3 +365,28 @@ func.func @dynamic_strided_slice_strides(%x: tensor<4x5xf32>, %b: tensor<1xi64>)
       : (tensor<4x5xf32>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x5xf32>
   return
 }
+
+// -----
+
+// Truth values are a mask, no places.
+func.func @take_of_truth_values(%x: tensor<4x5xf32>, %i: tensor<4xi1>) {
+  // expected-error @+1 {{'relax.take' op expected an integer index tensor, got i1}}
+  %0 = "relax.take"(%x, %i) {axis = 0 : i64} : (tensor<4x5xf32>, tensor<4xi1>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @gather_elements_of_truth_values(%x: tensor<4x5xf32>, %i: tensor<4x5xi1>) {
+  // expected-error @+1 {{'relax.gather_elements' op expected an integer index tensor, got i1}}
+  %0 = "relax.gather_elements"(%x, %i) {axis = 0 : i64} : (tensor<4x5xf32>, tensor<4x5xi1>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @gather_nd_of_truth_values(%x: tensor<4x5xf32>, %i: tensor<4x2xi1>) {
+  // expected-error @+1 {{'relax.gather_nd' op expected an integer index tensor, got i1}}
+  %0 = "relax.gather_nd"(%x, %i) : (tensor<4x5xf32>, tensor<4x2xi1>) -> tensor<4xf32>
+  return
+}

@@ -30,6 +30,8 @@ def built(build: Callable[[Any], Any], rows: int | str = "n") -> rx.Module:
         lambda x: x[0], lambda x: x[-1], lambda x: x[:, 1], lambda x: x[..., -1], lambda x: x[0, 1], lambda x: x[:],
         lambda x: x[None, 1:3, None, ::2], lambda x: x[::-1, 1:], lambda x: x[: x.shape[0] - 1], lambda x: x[np.int64(2), -3:],
         lambda x: x[SOME], lambda x: x[:, [1, 2]], lambda x: x[1:, None, [[1, 2], [0, 3]], None],
+        lambda x: x[:, [True, False, True, True]], lambda x: x[None, 1:, np.array([False, True, False, False])],
+        lambda x: x[..., np.zeros(4, np.bool_)],
         lambda x: x.T, lambda x: x.reshape(-1, 2), lambda x: x.reshape((-1, 2)).T[1], lambda x: x.astype(np.float64),
     ],
 )  # fmt: skip
@@ -89,6 +91,14 @@ def test_dtypes_of_torch_are_dtypes() -> None:
         (lambda x: x[0, 0, 0], "expected subscripts for 2 dimensions and at most one '...', got 3"),
         (lambda x: x[..., ...], "expected subscripts for 2 dimensions and at most one '...', got 2"),
         (lambda x: x[[1], [2]], "expected at most one tensor of indices, beside slices, as a subscript"),
+        (lambda x: x[:, [True, False]], "expected as many truth values as the dimension has elements, 4, got 2"),
+        (lambda x: x[np.ones((3, 4), np.bool_)], "expected truth values for one dimension as a subscript, got 2"),
+        (
+            lambda x: x[x > 0],
+            "expected a tensor of integers as a subscript, got truth values, which say how many only when it runs",
+        ),
+        (lambda x: x.astype("i32") / 2, "expected floats for /, got i32: // rounds down, divide towards 0"),
+        (lambda x: 2 / x.astype("i32"), "expected floats for /, got i32: // rounds down, divide towards 0"),
         (lambda x: x[::-2], "expected a positive step, or [::-1], got a step of -2 in dimension 0"),
         (lambda x: x + np.array(["a"]), "expected a numeric dtype, got <U1"),
         (lambda x: x.astype("i8") + np.array([300]), "expected an array of type i8, got one of i64"),

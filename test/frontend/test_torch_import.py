@@ -513,7 +513,9 @@ def test_an_input_that_the_model_writes_to_is_told():
             return image.div_(255) + 1
 
     program = torch.export.export(Scaled(), (torch.ones(3),))
-    with pytest.warns(relaxir.RelaxWarning, match="writes to 'image': its new value is one more result, and what a call is") as told:
+    with pytest.warns(
+        relaxir.RelaxWarning, match="writes to 'image': its new value is one more result, and what a call is"
+    ) as told:
         module = relaxir.from_torch(program)
     assert told[0].filename == __file__
     given = np.full(3, 255, np.float32)

@@ -25,6 +25,14 @@ func.func @main(%x: {kind} {{relax.name = "x"}}, %n: {kind} {{relax.name = "{nam
     return rx.compile(rx.Module.parse(text))
 
 
+def test_a_state_is_a_mapping() -> None:
+    state = counting(4).new_state()
+    assert (state.get("total") is not None, state.get("sum"), state.get("sum", 3), "sum" in state) == (True, None, 3, False)
+    for name in ("sum", 3):
+        with pytest.raises(rx.RelaxError, match=f"expected state out of total, got '{name}'"):
+            state[name]  # type: ignore[index]
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
