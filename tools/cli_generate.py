@@ -10,7 +10,7 @@ from typing import Any
 
 from ..dialect.errors import RelaxError
 from ..lowering.relax_pipeline import NARROW
-from .cli_numbers import seed
+from .cli_numbers import seed, temperature
 from .cli_output import tell
 from .cli_paths import Read
 from .sizes import count
@@ -26,12 +26,14 @@ def add_generate(commands: Any) -> None:
     command = commands.add_parser("generate", help="text from a Hugging Face folder, compiled and prepared once")
     command.add_argument("folder", type=Read, metavar="FOLDER", help="config.json, safetensors and a tokenizer")
     command.add_argument("--prompt", required=True, metavar="TEXT")
-    command.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help="(default: %(default)s)")
-    command.add_argument("--max-length", type=int, metavar="N", help="tokens of prompt and answer that there is code for")
+    command.add_argument("--max-new-tokens", type=count, default=64, metavar="N", help="(default: %(default)s)")
+    command.add_argument("--max-length", type=count, metavar="N", help="tokens of prompt and answer that there is code for")
     command.add_argument("--weights", choices=NARROW, help="dtype that weights of products are stored in")
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
     command.add_argument("--kv-cache", choices=["f16", "bf16"], help="dtype of kept keys and values (default: f32)")
-    command.add_argument("--temperature", type=float, metavar="T", help="draw tokens (default: as the folder says)")
+    command.add_argument(
+        "--temperature", type=temperature, metavar="T", help="draw tokens, 0: the likeliest (default: as the folder says)"
+    )
     command.add_argument("--seed", type=seed, default=0, metavar="N", help="for tokens that are drawn (default: %(default)s)")
     command.add_argument("--jobs", type=count, default=1, metavar="N", help="threads that prepare weights")
     command.set_defaults(command=_generate)
@@ -65,7 +67,9 @@ def _generate(arguments: argparse.Namespace) -> None:
     tokens = tokenizer(arguments.prompt, return_tensors="pt", return_token_type_ids=False)
     if not tokens["input_ids"].numel():
         raise RelaxError("expected a prompt of one token or more, got none")
-    drawn = {} if arguments.temperature is None else {"do_sample": True, "temperature": arguments.temperature}
+    drawn: dict[str, Any] = {}
+    if arguments.temperature is not None:
+        drawn = {"do_sample": True, "temperature": arguments.temperature} if arguments.temperature else {"do_sample": False}
     torch.manual_seed(arguments.seed)
     shown = None if arguments.json else transformers.TextStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True)
     clock, prompt = _Clock(shown), tokens["input_ids"].shape[1]

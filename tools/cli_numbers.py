@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-__all__ = ["seconds", "seed", "tolerance"]
+__all__ = ["seconds", "seed", "temperature", "tolerance"]
 
 
 def seed(text: str) -> int:
@@ -28,6 +28,14 @@ def tolerance(text: str) -> float:
     found = _number(text)
     if found is None or found < 0:
         raise argparse.ArgumentTypeError(f"expected a relative error from 0 on, got '{text}'")
+    return found
+
+
+def temperature(text: str) -> float:
+    """Of tokens that are drawn, from 0, the likeliest, on."""
+    found = _number(text)
+    if found is None or found < 0:
+        raise argparse.ArgumentTypeError(f"expected a temperature from 0 on, got '{text}'")
     return found
 
 

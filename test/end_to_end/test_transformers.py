@@ -245,6 +245,8 @@ def test_weights_of_four_bits_on_the_command_line_and_what_is_kept(
     pipeline = transformers.pipeline("text-generation", model=again, tokenizer=tokenizer)
     assert pipeline(tokenizer.decode(PROMPT[0]), return_full_text=False, **GREEDY)[0]["generated_text"] + "\n" == out
     assert "not supported" not in capsys.readouterr().err
+    assert cli.run([*command, "".join(chr(33 + i) for i in PROMPT[0].tolist()), "--temperature", "0"]) == 0
+    assert capsys.readouterr().out == out
     assert cli.run([*command, ""]) == 1
     assert capsys.readouterr().err.endswith("error: expected a prompt of one token or more, got none\n")
 

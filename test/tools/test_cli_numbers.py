@@ -20,6 +20,8 @@ from relaxir.tools import cli
         (["profile", "--random", "1.5"], "argument --random: expected a whole number from 0 on, got '1.5'"),
         (["tune", "--random", "x"], "argument --random: expected a whole number from 0 on, got 'x'"),
         (["generate", "--seed", "-7"], "argument --seed: expected a whole number from 0 on, got '-7'"),
+        (["generate", "--temperature", "-1"], "argument --temperature: expected a temperature from 0 on, got '-1'"),
+        (["generate", "--max-new-tokens", "0"], "argument --max-new-tokens: expected a number from 1 on, got '0'"),
         (["run", "--random", "-2"], "argument --random: expected a whole number from 0 on, got '-2'"),
     ],
 )
