@@ -5,9 +5,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from .errors import RelaxError
 
-__all__ = ["expect", "expect_count", "expect_flag", "expect_text"]
+__all__ = ["expect", "expect_count", "expect_flag", "expect_no_mask", "expect_text"]
 
 
 def expect(value: object, kind: type[Any] | tuple[type[Any], ...], what: str) -> None:
@@ -25,6 +27,12 @@ def expect_text(value: object, what: str, optional: bool = False) -> None:
         str(value).encode()
     except UnicodeEncodeError:
         raise RelaxError(f"expected {what}, got {value!r}, which is not Unicode text") from None
+
+
+def expect_no_mask(value: object, what: str) -> None:
+    """Refuses arrays some of whose elements are hidden: what is behind the mask would be computed with."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise RelaxError(f"{what}: expected an array without mask, got a MaskedArray")
 
 
 def expect_flag(value: object, what: str) -> None:

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from .compiler import compile
 from .dialect.analysis.weight_flow import FlowRules
 from .dialect.bindings import func, ir
-from .dialect.checks import expect, expect_text
+from .dialect.checks import expect, expect_no_mask, expect_text
 from .dialect.errors import RelaxError
 from .dialect.functions import argument_names, body_of, find_function, num_input, set_names, terminator, update_type
 from .dialect.ops import Abs, Conv2D, Dequantize, Full, MatMul, Max, Maximum, Multiply, Quantize
@@ -156,6 +156,8 @@ def _ranges(
         expect(sample, Mapping, "samples that are mappings from names of inputs to arrays")
         if set(sample) != set(names):
             raise RelaxError(f"expected a sample with {', '.join(names)}, got {', '.join(map(str, sample)) or 'none'}")
+        for name in names:
+            expect_no_mask(sample[name], f"sample '{name}'")
         inputs, named = spec.call_of([sample[n] if is_torch(sample[n]) else np.asarray(sample[n]) for n in names])
         results: Any = executable(*inputs, entry=function, **named)
         values = results if isinstance(results, tuple) else (results,)

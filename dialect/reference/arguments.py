@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..bindings import func, ir
+from ..checks import expect_no_mask
 from ..dtypes import dtype_name, numpy_dtype
 from ..errors import RelaxError
 from ..functions import body_of, full_argument_names, name_of, num_input
@@ -100,6 +101,7 @@ def _argument(value: Any, type_: ir.Type, names: Iterator[str]) -> Any:
     what = next(names)
     if isinstance(type_, Object):
         return value
+    expect_no_mask(value, what)
     array = np.asarray(value)
     if is_tensor(type_):
         check_array(array, TensorInfo.of(type_), what)

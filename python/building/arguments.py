@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike
 
 from ..dialect.attributes import REQUIRED, Attr
 from ..dialect.bindings import ext, func, ir, irdl
+from ..dialect.checks import expect_no_mask
 from ..dialect.dtypes import dtype_name, numpy_dtype
 from ..dialect.errors import RelaxError, from_mlir_error
 from ..dialect.op import EffectOp
@@ -245,6 +246,7 @@ def number_value(value: bool | int | float, element: ir.Type) -> bool | int | fl
 
 def array_value(array: np.ndarray[Any, Any], element: ir.Type) -> np.ndarray[Any, Any]:
     """An array for an element type: floats are rounded as numbers are, integers must fit. Raises RelaxError for others."""
+    expect_no_mask(array, "constant")
     dtype_name(array.dtype)  # refuses objects, strings and complex numbers
     with np.errstate(all="ignore"):
         found = array.astype(numpy_dtype(element))

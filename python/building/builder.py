@@ -32,6 +32,7 @@ from ..dialect.ops import Arange, BroadcastTo, CallExtern, Concat, Constant, Ful
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 from ..module import Module
+from ..weights.arrays import is_torch, to_numpy
 from ..weights.files import path_text
 from .arguments import (
     Function,
@@ -432,10 +433,14 @@ class Builder(ControlFlow):
 
 
 def _constant_array(value: ArrayLike, dtype: DTypeLike | None) -> np.ndarray[Any, Any]:
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise RelaxError("expected a rectangular array of numbers") from None
+    if isinstance(value, np.ndarray) or is_torch(value) or hasattr(value, "__dlpack__"):
+        array = to_numpy(value, "constant")
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    else:
+        try:
+            array = np.asarray(value)
+        except ValueError:
+            raise RelaxError("expected a rectangular array of numbers") from None
     if dtype is not None:
         array = _converted(array, numpy_dtype(parsed_dtype(dtype)))
     elif not isinstance(value, np.ndarray | np.generic) and array.dtype == np.float64:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..dialect.checks import expect_no_mask
 from ..dialect.symbolic import Expr
 from .value import Operators, Value
 
@@ -69,6 +70,7 @@ def _indices(b: Operators, item: Any) -> Any:
         raise b.error("expected a tensor of integers as a subscript, got truth values, which say how many only when it runs")
     if not isinstance(item, list | np.ndarray) or not np.size(item):
         return item
+    expect_no_mask(item, "subscript")
     array = np.asarray(item)
     if array.dtype != np.bool_:
         return b.constant(array)

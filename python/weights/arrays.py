@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dialect.array_spec import ALIGNMENT, ArraySpec, dtype_text
+from ..dialect.checks import expect_no_mask
 from ..dialect.errors import RelaxError
 
 __all__ = [
@@ -114,8 +115,7 @@ def to_numpy(value: object, what: str) -> Array:
     Raises:
         RelaxError: it is none of these, lies on another device, or has a layout or dtype that NumPy cannot see.
     """
-    if isinstance(value, np.ma.MaskedArray):
-        raise RelaxError(f"{what}: expected an array without mask, got a MaskedArray")
+    expect_no_mask(value, what)
     if isinstance(value, np.ndarray):
         return cast("Array", value)
     if isinstance(value, np.generic):

@@ -126,3 +126,46 @@ def test_a_tensor_is_not_iterated_over() -> None:
     for loop in (lambda x: [*x], lambda x: 1 in x):
         with pytest.raises(rx.RelaxError, match="expected subscripts or split, got a loop over a tensor"):
             built(loop)
+
+
+HIDDEN = np.ma.array(ROW, mask=[True, False, False, False])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda x: x + HIDDEN, lambda x: HIDDEN * x, lambda x: x[:, np.ma.array([0, 1], mask=[True, False])],
+        lambda x: x[:, np.ma.array(MASK, mask=MASK)],
+    ],
+)  # fmt: skip
+def test_hidden_elements_are_no_numbers(part: Callable[[Any], Any]) -> None:
+    with pytest.raises(rx.RelaxError, match="expected an array without mask, got a MaskedArray"):
+        built(part)
+
+
+def test_arrays_with_hidden_elements_are_refused_wherever_they_come_in() -> None:
+    module = built(lambda x: x + 1)
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.input("x", (3, 4)) @ b.weight("w", (4, 2), "f32"))
+    product, weights = b.build(), {"w": np.ones((4, 2), np.float32)}
+    for call in (
+        lambda: rx.evaluate(module, "main", np.ma.array(X, mask=X > 3)),
+        lambda: rx.compile(module)(np.ma.array(X, mask=X > 3)),
+        lambda: rx.Builder().constant(HIDDEN),
+        lambda: rx.calibrate(product, [{"x": np.ma.array(X, mask=X > 3)}], weights=weights),
+    ):
+        with pytest.raises(rx.RelaxError, match="expected an array without mask, got a MaskedArray"):
+            call()
+
+
+def test_constants_of_other_libraries_and_byte_orders() -> None:
+    torch = pytest.importorskip("torch")
+    b = rx.Builder()
+    with b.function("main"):
+        given = (torch.ones(2, requires_grad=True), torch.ones(2, dtype=torch.bfloat16), np.ones(2, ">f4"))
+        assert [b.constant(value).dtype for value in given] == ["f32", "bf16", "f32"]
+        with pytest.raises(rx.RelaxError, match="constant: expected a tensor"):
+            b.constant(torch.ones(2, device="meta"))
+        b.output(b.constant(np.arange(3, dtype=">i4")))
+    assert rx.evaluate(b.build(), "main")[0].tolist() == [0, 1, 2]
