@@ -20,9 +20,9 @@ from ..dialect.symbolic import Dim, Expr
 
 __all__ = [
     "agreed", "alike", "bitcast", "broadcast", "cast", "common_size", "concat", "cut", "emit", "emit_check", "expand",
-    "extreme_flag", "full", "in_dtype", "info_of", "integer", "match", "multiply_all", "neutral", "permute", "plus_bias",
-    "require_at_least", "reshape", "sequence", "size_value", "slice_axis", "squeeze", "table", "tile", "unrounded", "unsqueeze",
-    "within_largest",
+    "extreme_flag", "float_table", "full", "in_dtype", "info_of", "integer", "match", "multiply_all", "neutral", "permute",
+    "plus_bias", "require_at_least", "reshape", "sequence", "size_value", "slice_axis", "squeeze", "table", "tile",
+    "unrounded", "unsqueeze", "within_largest",
 ]  # fmt: skip
 
 
@@ -290,6 +290,12 @@ def sequence(start: Any, end: Any, step: int = 1, dtype: ir.Type | None = None) 
     length = max(length, 0) if isinstance(length, int) else length
     type_ = TensorInfo((length,), dtype or integer()).type
     return emit(ops.Arange, start=[start], end=[end], step=[step], result_types=[type_])
+
+
+def float_table(values: np.ndarray[Any, Any], dtype: ir.Type) -> ir.Value:
+    """A constant of floats, made in f64: rounded to f32, and for narrower floats from there, as torch has sequences."""
+    kind = dtype if isinstance(dtype, ir.F64Type) else ir.F32Type.get()
+    return cast(table(values.astype(numpy_dtype(kind)), kind), dtype)
 
 
 def table(values: np.ndarray[Any, Any], dtype: ir.Type) -> ir.Value:

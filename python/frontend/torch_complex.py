@@ -27,7 +27,7 @@ from torch.utils._pytree import tree_map
 
 from .fourier import DFT
 
-__all__ = ["REFUSED", "split_complex"]
+__all__ = ["REFUSED", "is_complex", "split_complex"]
 
 #: Of a node: why it has no relax form.
 REFUSED = "relax.refused"
@@ -89,7 +89,7 @@ def split_complex(graph: torch.fx.Graph, weights: Collection[str]) -> None:
         graph: operators with fake values.
         weights: names of the placeholders that become real, with a last dimension of two, where they are complex.
     """
-    if not any(_is_complex(node) for node in graph.nodes):
+    if not any(is_complex(node) for node in graph.nodes):
         return
     splitter = _Splitter(graph, weights)
     for node in list(graph.nodes):
@@ -102,10 +102,11 @@ def split_complex(graph: torch.fx.Graph, weights: Collection[str]) -> None:
             graph.erase_node(node)
 
 
-def _is_complex(value: object) -> bool:
+def is_complex(value: object) -> bool:
+    """Whether a node's value, or one of several, has complex numbers."""
     found = value.meta.get("val") if isinstance(value, torch.fx.Node) else value
     if isinstance(found, list | tuple):
-        return any(map(_is_complex, found))
+        return any(map(is_complex, found))
     return found.is_complex() if isinstance(found, torch.Tensor) else isinstance(found, complex)
 
 
@@ -134,12 +135,12 @@ class _Splitter:
         self._mode: Any = detect_fake_mode(values) or nullcontext()
 
     def visit(self, node: torch.fx.Node) -> None:
-        if node.op == "placeholder" and _is_complex(node):
+        if node.op == "placeholder" and is_complex(node):
             return self._split_placeholder(node)
         operands = node.all_input_nodes
-        if node.op != "call_function" or not (_is_complex(node) or any(_is_complex(n) for n in operands)):
+        if node.op != "call_function" or not (is_complex(node) or any(is_complex(n) for n in operands)):
             return
-        if any(_is_complex(n) and n not in self.parts for n in operands):
+        if any(is_complex(n) and n not in self.parts for n in operands):
             return  # of one that has no rule
         if node.target is _aten._assert_tensor_metadata.default:  # what torch.export has just seen to hold
             return self._graph.erase_node(node)
@@ -339,10 +340,10 @@ class _Splitter:
 
     def _filled(self, node: torch.fx.Node, place: int | None) -> _Pair | None:
         """Both parts of a number; ones are real."""
-        if not _is_complex(node):
+        if not is_complex(node):
             return None
         kwargs = {**node.kwargs, "dtype": _REAL[node.meta["val"].dtype]}
-        args = [self._parts(a)[0] if isinstance(a, torch.fx.Node) and _is_complex(a) else a for a in node.args]
+        args = [self._parts(a)[0] if isinstance(a, torch.fx.Node) and is_complex(a) else a for a in node.args]
         if place is None:
             return self.call(node.target, *args, **kwargs), self._mul(self.call(node.target, *args, **kwargs), 0)
         given: Any = node.args[place]

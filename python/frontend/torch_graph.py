@@ -29,7 +29,7 @@ from . import torch_ops
 from .custom_operators import composites, extern_operators, registered_operator
 from .flex_attention import expand_flex_attention
 from .torch_antialiasing import antialiased_resampling
-from .torch_complex import REFUSED, split_complex
+from .torch_complex import REFUSED, is_complex, split_complex
 from .torch_copies import exact_copies
 from .torch_decomposing import decomposing
 from .torch_extern_nodes import has_own_form, import_extern, operator_of
@@ -151,12 +151,15 @@ def importable(program: ExportedProgram) -> ExportedProgram:
 
 
 def is_plain(program: ExportedProgram) -> bool:
-    """Whether the program can be imported as it was exported: the map has every operator, none works in place, and torch-mlir
-    rewrites no node. Then the seconds that :func:`decomposed` takes (nine tenths of an import) can be saved.
+    """Whether the program can be imported as it was exported: the map has every operator, none works in place or on complex
+    numbers, and torch-mlir rewrites no node. Then the seconds that :func:`decomposed` takes (nine tenths of an import) can be
+    saved.
     """  # fmt: skip
     torch_ops.load()
     others, externs = composites(), extern_operators()
     nodes = [node for node in program.graph.nodes if node.op == "call_function"]
+    if any(map(is_complex, nodes)):
+        return False
     return all(_is_plain(n.target, externs) and n.target not in others and not _keeps_statistics(n) for n in nodes)
 
 

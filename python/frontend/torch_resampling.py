@@ -83,7 +83,7 @@ def _along(x: torch.Tensor, axis: int, size: Any, factor: float | None, align_co
         source = places * torch.where(after > 1, (before - 1).to(x.dtype) / steps.to(x.dtype), 0)
     else:
         step = before.to(x.dtype) / after.to(x.dtype) if factor is None else 1 / factor
-        source = ((places + 0.5) * step - 0.5).clamp(min=0)
+        source = ((places.to(x.dtype) + 0.5) * step - 0.5).clamp(min=0)
     is_copy = before == after
     low = torch.where(is_copy, places, torch.minimum(source.to(torch.int64), before - 1))
     high = torch.where(is_copy, places, torch.minimum(low + 1, before - 1))

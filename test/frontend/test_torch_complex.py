@@ -97,6 +97,15 @@ def test_operators_equal_eager_torch(name):
     assert_equal(exported(Function(FUNCTIONS[name]), torch.randn(3, 4)), torch.randn(3, 4))
 
 
+def test_numbers_that_are_complex_between_operators_that_all_have_a_form():
+    """No operator asks for the program to be decomposed there."""
+    functions = [lambda x: x.to(torch.complex64).abs(), lambda x: (x.cfloat() + 1).angle(), lambda x: x.cfloat().sum().abs()]
+    x = torch.randn(3, 4)
+    for function in functions:
+        module = rx.from_torch(torch.export.export(Function(function), (x,)))
+        np.testing.assert_allclose(rx.compile(module)(x.numpy()), function(x).numpy(), rtol=1e-6, atol=1e-6)
+
+
 def test_quotients_of_large_and_small_numbers_and_by_zero():
     """Squares of these numbers leave the range; by zero PyTorch divides both parts by 0."""
     numbers = [complex(1e30, 2e30), complex(1e-30, -3e-30), 0j, complex(0, 2), complex(-3, 0)]

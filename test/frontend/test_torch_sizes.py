@@ -94,6 +94,20 @@ def test_operators_along_symbolic_sizes(cases, least):
         close(exe(x.numpy()), wanted, cases)
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_chunks_of_a_size_that_is_no_multiple(count):
+    """As many parts as the example had; a size of fewer is refused, as by the exported program."""
+    functions = [lambda x, i=i: (x * 2).chunk(count, 1)[i].sum(1) for i in range(count)]
+    module = imported(functions, torch.randn(2, 6), ({1: Dim.AUTO},))
+    exe = rx.compile(module)
+    for size in (size for size in (2, 3, 5, 7, 8, 9, 31) if len(torch.empty(size).chunk(count)) == count):
+        x = torch.randn(2, size)
+        close(exe(x.numpy()), [f(x) for f in functions], range(count))
+    if count == 3:
+        with pytest.raises(rx.RelaxError, match=r"expected sizes as torch\.export has assumed them"):
+            exe(np.ones((2, 4), np.float32))
+
+
 def _places_read_by_what_nobody_reads(x):
     largest, places = functional.adaptive_max_pool2d(x[..., 0], 2, return_indices=True)
     (places + 1).float()

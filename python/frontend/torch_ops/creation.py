@@ -13,7 +13,7 @@ from ...dialect.elements import from_numpy, to_numpy
 from ...dialect.errors import RelaxError
 from ...dialect.inference import is_float
 from ...dialect.symbolic import Dim, Expr
-from ..emit import cast, concat, emit, expand, full, info_of, integer, sequence, slice_axis, table, unsqueeze
+from ..emit import cast, concat, emit, expand, float_table, full, info_of, integer, sequence, slice_axis, table, unsqueeze
 from ..torch_op import TorchOp, handles
 from .manipulate import sizes
 
@@ -92,7 +92,7 @@ def _fractions(op: TorchOp, start: Any, end: Any, step: Any) -> ir.Value:
     count = math.ceil((end - start) / step)
     if count > _LONGEST_TABLE:
         raise RelaxError(f"expected a sequence of fractions of at most {_LONGEST_TABLE} elements, got {count}")
-    return cast(table((start + step * np.arange(count)).astype(np.float32), ir.F32Type.get()), op.dtype)
+    return float_table(start + step * np.arange(count), op.dtype)
 
 
 @handles("aten.tril", "aten.triu")

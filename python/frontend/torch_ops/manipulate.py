@@ -237,12 +237,16 @@ def _equal_parts(op: TorchOp, size: Dim, wanted: Dim) -> list[Dim]:
     Raises:
         RelaxError: how many parts there are is not known.
     """
+    is_chunk = op.key == "aten.chunk"
     if isinstance(size, Expr) and wanted is not None:
-        is_chunk = op.key == "aten.chunk"
         for count in [wanted] if is_chunk and isinstance(wanted, int) else range(1, _MOST_PARTS):
             part = size // count if is_chunk else wanted
             if part * count == size:
                 return [part] * count
+    if isinstance(size, Expr) and is_chunk and isinstance(wanted, int):
+        # As torch, which makes so many parts of the example, and asks for as many in each call.
+        part = -(-size // wanted)
+        return [*[part] * (wanted - 1), size - part * (wanted - 1)]
     raise RelaxError(f"expected to split a dimension of known size, got {size}")
 
 

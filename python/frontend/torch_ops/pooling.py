@@ -20,6 +20,7 @@ from ..emit import (
     cast,
     concat,
     emit,
+    float_table,
     full,
     info_of,
     integer,
@@ -102,7 +103,7 @@ def _avg_pool(op: TorchOp) -> ir.Value:
         return emit(ops.Multiply, result, full(math.prod(several(op.number(1), spatial)) / divisor, op.dtype))
     for i, factors in enumerate(_window_sizes(op)):
         shape = [len(factors) if j == i else 1 for j in range(spatial)]
-        result = emit(ops.Multiply, result, reshape(_numbers(op, factors / (1 if i else divisor)), shape))
+        result = emit(ops.Multiply, result, reshape(float_table(factors / (1 if i else divisor), op.dtype), shape))
     return result
 
 
@@ -128,10 +129,6 @@ def _mean_of_integers(op: TorchOp, ceil_mode: bool, padded: bool) -> ir.Value:
     divisor = op.number(6)
     whole = cast(table(counts if divisor is None else np.full_like(counts, divisor), integer()), op.dtype)
     return emit(ops.Multiply, emit(ops.Sign, total), emit(ops.FloorDivide, emit(ops.Abs, total), whole))
-
-
-def _numbers(op: TorchOp, values: np.ndarray[Any, Any]) -> ir.Value:
-    return cast(table(values.astype(np.float32), ir.F32Type.get()), op.dtype)
 
 
 def _window_sizes(op: TorchOp) -> Iterator[np.ndarray[Any, Any]]:

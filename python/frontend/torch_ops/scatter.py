@@ -205,6 +205,16 @@ def _index_copy(op: TorchOp) -> ir.Value:
     return result if info_of(op.tensor(0)).rank else reshape(result, ())
 
 
+@handles("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
+def _index_fill(op: TorchOp) -> ir.Value:
+    """An index below zero counts from the end, alone among those of its kind."""
+    x, index = (v if info_of(v).rank else reshape(v, (1,)) for v in (op.tensor(0), op.tensor(2)))
+    axis, shape = op.axis(1, info_of(x).rank), info_of(x).shape
+    values = expand(op.value_in(3, op.dtype), [*shape[:axis], *info_of(index).shape, *shape[axis + 1 :]])
+    result = emit(ops.IndexCopy, x, cast(index, integer()), values, axis=axis, wrap_negative_indices=True)
+    return result if info_of(op.tensor(0)).rank else reshape(result, ())
+
+
 @handles("aten.index_reduce")
 def _index_reduce(op: TorchOp) -> ir.Value:
     """As elements are scattered, with one index for all that is beside each other."""
