@@ -13,7 +13,7 @@ from typing import Self
 
 from ..dialect.errors import RelaxError
 
-__all__ = ["NamedRead", "Read", "Replaced", "Shown", "Written", "refuse_lost"]
+__all__ = ["NamedRead", "Read", "Replaced", "Streamed", "Written", "refuse_lost"]
 
 _STANDARD = ("-", "")
 #: What an artifact consists of, beside a ``manifest.json``.
@@ -51,7 +51,7 @@ class Written(str):
     __slots__ = ()
 
     def __new__(cls, text: str) -> Self:
-        if text == "-" and not issubclass(cls, Shown):
+        if text == "-" and not issubclass(cls, Streamed):
             raise argparse.ArgumentTypeError("expected a file name, got '-'")
         return super().__new__(cls, os.path.expanduser(text))
 
@@ -62,7 +62,7 @@ class Replaced(Written):
     __slots__ = ()
 
 
-class Shown(Written):
+class Streamed(Written):
     """A file that is written, or ``-``, stdout."""
 
     __slots__ = ()

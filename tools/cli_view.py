@@ -11,7 +11,7 @@ from typing import Any
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import plural
 from .cli_output import tell
-from .cli_paths import Read, Shown
+from .cli_paths import Read, Streamed
 from .models import is_artifact, load_module
 
 __all__ = ["add_view"]
@@ -28,7 +28,7 @@ def add_view(commands: Any) -> None:
     command.add_argument("--pipeline", metavar="PASSES", help="show the one module before and after these relax passes")
     command.add_argument("--format", choices=_FORMATS, help="what to write (default: as the file's name ends, else html)")
     command.add_argument(
-        "-o", "--output", type=Shown, required=True, metavar="VIEW.html", help="the file to write; - is standard output"
+        "-o", "--output", type=Streamed, required=True, metavar="VIEW.html", help="the file to write; - is standard output"
     )
     command.set_defaults(command=_view, refuse=command.error)
 

@@ -28,6 +28,7 @@ from ..dialect.functions import KEYWORD, NAME, STATE
 from . import torch_ops
 from .custom_operators import composites, extern_operators, registered_operator
 from .flex_attention import expand_flex_attention
+from .torch_aliases import united
 from .torch_antialiasing import antialiased_resampling
 from .torch_complex import REFUSED, is_complex, split_complex
 from .torch_copies import exact_copies
@@ -146,21 +147,19 @@ def importable(program: ExportedProgram) -> ExportedProgram:
     """The program in operators that are imported: as it is, without its writes, or decomposed."""
     if is_plain(program):
         return program
-    without_writes = functional(program)
+    without_writes = functional(program := united(program))
     return without_writes if without_writes and is_plain(without_writes) else decomposed(program)
 
 
 def is_plain(program: ExportedProgram) -> bool:
     """Whether the program can be imported as it was exported: the map has every operator, none works in place or on complex
-    numbers, and torch-mlir rewrites no node. Then the seconds that :func:`decomposed` takes (nine tenths of an import) can be
-    saved.
+    numbers, and torch-mlir rewrites no node. That saves the seconds of :func:`decomposed`, nine tenths of an import.
     """  # fmt: skip
     torch_ops.load()
     others, externs = composites(), extern_operators()
     nodes = [node for node in program.graph.nodes if node.op == "call_function"]
-    if any(map(is_complex, nodes)):
-        return False
-    return all(_is_plain(n.target, externs) and n.target not in others and not _keeps_statistics(n) for n in nodes)
+    known = (_is_plain(n.target, externs) and n.target not in others and not _keeps_statistics(n) for n in nodes)
+    return not any(map(is_complex, nodes)) and all(known)
 
 
 def _keeps_statistics(node: torch.fx.Node) -> bool:

@@ -12,7 +12,17 @@ from torch.export.graph_signature import InputKind, InputSpec, OutputKind, Tenso
 
 from ..dialect.errors import RelaxError
 
-__all__ = ["WEIGHT_KINDS", "Stored", "changed_targets", "has_contents", "in_storage_order", "qualified_name", "stored_together"]
+__all__ = [
+    "WEIGHT_KINDS",
+    "Stored",
+    "changed_targets",
+    "has_contents",
+    "identity",
+    "in_storage_order",
+    "qualified_name",
+    "stored_together",
+    "tensor_of",
+]
 
 WEIGHT_KINDS = {InputKind.PARAMETER: "param", InputKind.BUFFER: "buffer", InputKind.CONSTANT_TENSOR: "constant"}
 
@@ -78,14 +88,14 @@ class _Known:
         return {qualified_name(spec): self._named(entry, program, spec) for spec in _specs(program)}
 
     def _named(self, entry: str, program: ExportedProgram, spec: InputSpec) -> str:
-        name, tensor = qualified_name(spec), _tensor(program, spec)
+        name, tensor = qualified_name(spec), tensor_of(program, spec)
         functorch: Any = torch._C
         if functorch._functorch.is_functorch_wrapped_tensor(tensor):
             raise RelaxError(
                 f"expected constants with numbers, got '{name}': torch.export does not trace transforms of torch.func such as "
                 "grad; write what they compute out"
             )
-        key = _identity(tensor)
+        key = identity(tensor)
         if key in self.owners:
             return self.owners[key]
         is_constant = spec.kind is InputKind.CONSTANT_TENSOR
@@ -177,7 +187,8 @@ def qualified_name(spec: InputSpec) -> str:
     return spec.target
 
 
-def _tensor(program: ExportedProgram, spec: InputSpec) -> torch.Tensor:
+def tensor_of(program: ExportedProgram, spec: InputSpec) -> torch.Tensor:
+    """What an exported program holds for an input that is a weight or a buffer. Raises RelaxError where that is no tensor."""
     name = qualified_name(spec)
     value = program.state_dict[name] if name in program.state_dict else program.constants.get(name)
     if not isinstance(value, torch.Tensor):
@@ -190,7 +201,7 @@ def has_contents(tensor: torch.Tensor) -> bool:
     return tensor.device.type != "meta" and not isinstance(tensor, torch._subclasses.FakeTensor)
 
 
-def _identity(tensor: torch.Tensor) -> Any:
+def identity(tensor: torch.Tensor) -> Any:
     """Equal for tied weights: the same memory under the same shape.
 
     A number that is expanded over a shape stands for a weight that is elsewhere; two of those that share it need not be tied.

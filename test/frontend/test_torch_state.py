@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 
 import numpy as np
@@ -452,3 +453,33 @@ def test_places_of_state_that_torch_refuses_are_refused(index):
         Rows()(torch.tensor(index), torch.ones(2, 2))
     with pytest.raises(relaxir.RelaxError, match=r"expected indices in \[0, 6\)"):
         executable(torch.tensor(index), torch.ones(2, 2))
+
+
+class Shared(nn.Module):
+    """A cache, and a norm that counts, which the model and a part of it both hold."""
+
+    def __init__(self):
+        super().__init__()
+        self.cache, self.norm = nn.Module(), nn.BatchNorm1d(4)
+        self.cache.register_buffer("rows", torch.zeros(2, 3, 4))
+        self.part = nn.Module()
+        self.part.cache, self.part.norm, self.part.linear = self.cache, self.norm, nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.part.cache.rows[:, 0] += self.part.linear(x)
+        y = self.norm(x) + self.part.norm(2 * x)
+        return self.part.cache.rows.mean(1) + self.cache.rows.sum(1) + y
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_state_under_two_names_is_one(training, tmp_path):
+    torch.manual_seed(0)
+    model = Shared().train(training)
+    program = torch.export.export(copy.deepcopy(model), (torch.randn(2, 4),))
+    executable = relaxir.compile(relaxir.from_torch(program))
+    executable.bind(executable.prepare(dict(model.state_dict())))
+    assert not any(name.startswith("part.") for name in executable.state)
+    for _ in range(3):
+        x = torch.randn(2, 4)
+        torch.testing.assert_close(executable(x), model(x).detach(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(torch.from_numpy(executable.state["cache.rows"]), model.cache.rows, rtol=1e-5, atol=1e-5)

@@ -16,7 +16,8 @@
 // CHECK: tensor.collapse_shape %[[E]] {{\[\[}}0], [1], [2], [3, 4]]
 func.func @channels(%x: tensor<10x3x8xf32>, %w: tensor<3x8x4xf32>, %bias: tensor<1x12xf32>) -> tensor<1x2x5x12xf32> {
   %e = tensor.empty() : tensor<10x3x4xf32>
-  %y = call @contraction_0(%x, %w, %e) : (tensor<10x3x8xf32>, tensor<3x8x4xf32>, tensor<10x3x4xf32>) -> tensor<10x3x4xf32>
+  %y = call @contraction_0(%x, %w, %e)
+      : (tensor<10x3x8xf32>, tensor<3x8x4xf32>, tensor<10x3x4xf32>) -> tensor<10x3x4xf32>
   %z = tensor.expand_shape %y [[0, 1, 2], [3], [4]] output_shape [1, 2, 5, 3, 4]
       : tensor<10x3x4xf32> into tensor<1x2x5x3x4xf32>
   %m = tensor.collapse_shape %z [[0], [1], [2], [3, 4]] : tensor<1x2x5x3x4xf32> into tensor<1x2x5x12xf32>
@@ -39,7 +40,8 @@ func.func @channels(%x: tensor<10x3x8xf32>, %w: tensor<3x8x4xf32>, %bias: tensor
 // CHECK: tensor.collapse_shape %[[R]] {{\[\[}}0], [1, 2]]
 func.func @residual(%x: tensor<10x3x8xf32>, %w: tensor<3x8x4xf32>, %other: tensor<10x12xf32>) -> tensor<10x12xf32> {
   %e = tensor.empty() : tensor<10x3x4xf32>
-  %y = call @contraction_0(%x, %w, %e) : (tensor<10x3x8xf32>, tensor<3x8x4xf32>, tensor<10x3x4xf32>) -> tensor<10x3x4xf32>
+  %y = call @contraction_0(%x, %w, %e)
+      : (tensor<10x3x8xf32>, tensor<3x8x4xf32>, tensor<10x3x4xf32>) -> tensor<10x3x4xf32>
   %m = tensor.collapse_shape %y [[0], [1, 2]] : tensor<10x3x4xf32> into tensor<10x12xf32>
   %d = tensor.empty() : tensor<10x12xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(p, c) -> (p, c)>, affine_map<(p, c) -> (p, c)>,
@@ -60,7 +62,8 @@ func.func @residual(%x: tensor<10x3x8xf32>, %w: tensor<3x8x4xf32>, %other: tenso
 // CHECK-NEXT: linalg.generic {{.*}} ins(%{{.*}}, %arg2 : tensor<1x2x5x12xf32>, tensor<5xf32>)
 func.func @along_one_side(%x: tensor<10x3x8xf32>, %w: tensor<3x8x4xf32>, %side: tensor<5xf32>) -> tensor<1x2x5x12xf32> {
   %e = tensor.empty() : tensor<10x3x4xf32>
-  %y = call @contraction_0(%x, %w, %e) : (tensor<10x3x8xf32>, tensor<3x8x4xf32>, tensor<10x3x4xf32>) -> tensor<10x3x4xf32>
+  %y = call @contraction_0(%x, %w, %e)
+      : (tensor<10x3x8xf32>, tensor<3x8x4xf32>, tensor<10x3x4xf32>) -> tensor<10x3x4xf32>
   %z = tensor.expand_shape %y [[0, 1, 2], [3], [4]] output_shape [1, 2, 5, 3, 4]
       : tensor<10x3x4xf32> into tensor<1x2x5x3x4xf32>
   %m = tensor.collapse_shape %z [[0], [1], [2], [3, 4]] : tensor<1x2x5x3x4xf32> into tensor<1x2x5x12xf32>
@@ -81,12 +84,15 @@ func.func @along_one_side(%x: tensor<10x3x8xf32>, %w: tensor<3x8x4xf32>, %side: 
 // CHECK: %[[R:.*]] = linalg.generic {{.*}} ins(%[[Y]], %{{.*}} : tensor<?x3x4xf32>, tensor<3x4xf32>)
 // CHECK: %[[E:.*]] = tensor.expand_shape %[[R]] {{\[\[}}0, 1], [2], [3]] output_shape [%arg3, 5, 3, 4]
 // CHECK: tensor.collapse_shape %[[E]]
-func.func @open(%x: tensor<?x3x8xf32>, %w: tensor<3x8x4xf32>, %bias: tensor<12xf32>, %n: index) -> tensor<?x5x12xf32> {
+func.func @open(%x: tensor<?x3x8xf32>, %w: tensor<3x8x4xf32>, %bias: tensor<12xf32>, %n: index)
+    -> tensor<?x5x12xf32> {
   %five = arith.constant 5 : index
   %rows = arith.muli %n, %five : index
   %e = tensor.empty(%rows) : tensor<?x3x4xf32>
-  %y = call @contraction_1(%x, %w, %e) : (tensor<?x3x8xf32>, tensor<3x8x4xf32>, tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
-  %z = tensor.expand_shape %y [[0, 1], [2], [3]] output_shape [%n, 5, 3, 4] : tensor<?x3x4xf32> into tensor<?x5x3x4xf32>
+  %y = call @contraction_1(%x, %w, %e)
+      : (tensor<?x3x8xf32>, tensor<3x8x4xf32>, tensor<?x3x4xf32>) -> tensor<?x3x4xf32>
+  %z = tensor.expand_shape %y [[0, 1], [2], [3]] output_shape [%n, 5, 3, 4]
+      : tensor<?x3x4xf32> into tensor<?x5x3x4xf32>
   %m = tensor.collapse_shape %z [[0], [1], [2, 3]] : tensor<?x5x3x4xf32> into tensor<?x5x12xf32>
   %d = tensor.empty(%n) : tensor<?x5x12xf32>
   %r = linalg.generic {indexing_maps = [affine_map<(n, w, c) -> (n, w, c)>, affine_map<(n, w, c) -> (c)>,

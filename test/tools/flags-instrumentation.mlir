@@ -15,8 +15,8 @@
 // RUN: relax-opt %s --pass-pipeline='builtin.module(func.func(cse),relax-canonicalize)' --mlir-print-ir-after=cse \
 // RUN:   --mlir-print-ir-module-scope --mlir-print-op-generic --mlir-print-debuginfo -o /dev/null 2>&1 \
 // RUN:   | filecheck %s --check-prefix=SOME-SCOPE
-// RUN: relax-opt %s --cse --canonicalize --mlir-print-ir-after=cse,canonicalize --mlir-print-ir-after-change -o /dev/null 2>&1 \
-// RUN:   | filecheck %s --check-prefix=CHANGE
+// RUN: relax-opt %s --cse --canonicalize --mlir-print-ir-after=cse,canonicalize --mlir-print-ir-after-change \
+// RUN:   -o /dev/null 2>&1 | filecheck %s --check-prefix=CHANGE
 // RUN: relax-opt %s --cse --mlir-print-ir-after=cse --mlir-print-ir-after-failure -o /dev/null 2>&1 \
 // RUN:   | filecheck %s --check-prefix=QUIET --allow-empty
 // RUN: relax-opt %s --cse --relax-canonicalize --mlir-print-ir-before-all --mlir-print-ir-after=cse -o /dev/null 2>&1 \
