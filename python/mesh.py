@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .dialect.errors import RelaxError
+from .dialect.passes.pipeline_text import list_text
 
 __all__ = ["Mesh"]
 
@@ -35,6 +36,6 @@ class Mesh:
         """What makes a module one of these processes, in front of the other passes; empty for one."""
         if self.tp == 1:
             return ""
-        keep = f" keep={','.join(self.keep)}" if self.keep else ""
+        keep = f" keep={list_text(self.keep)}" if self.keep else ""
         first = "relax-expand-tuple-arguments{public=true},relax-inline-private-functions,relax-canonicalize"
         return f"{first},relax-shard{{ranks={self.tp}{keep}}},"

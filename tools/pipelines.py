@@ -87,7 +87,7 @@ def reproducer_pipeline(text: bytes) -> str:
     match = _PIPELINE.search(text)
     if not match:
         raise RelaxError("expected a crash reproducer with a 'mlir_reproducer' resource, got a plain module")
-    return re.sub(r"\\(.)", r"\1", match[1].decode(errors="replace").replace("\\0A", "\n"))
+    return re.sub(r"\\(0A|.)", lambda m: "\n" if m[1] == "0A" else m[1], match[1].decode(errors="replace"))
 
 
 def _is_ours(name: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 from ..errors import RelaxError
 from .base import Pass
-from .pipeline_text import split_top_level
+from .pipeline_text import split_top_level, unquoted
 
 __all__ = ["Option", "options_of", "parse_options"]
 
@@ -34,9 +34,26 @@ def _boolean(text: str) -> bool:
     return values[text.lower()]
 
 
+def _string(text: str) -> str:
+    inner = _unbraced(text)
+    found = unquoted(inner)
+    return inner if found is None else found
+
+
 def _strings(text: str) -> tuple[str, ...]:
-    inner = text[1:-1] if text.startswith("{") and text.endswith("}") else text
-    return tuple(item.strip().lstrip("@") for item in split_top_level(inner, ",") if item.strip())
+    """Items between commas, each of which may be in quotes, and all of them in braces or, as MLIR has it, quotes."""
+    inner = _unbraced(text) if unquoted(text) is None else text[1:-1]
+    return tuple(_item(item.strip()) for item in split_top_level(inner, ",") if item.strip())
+
+
+def _item(text: str) -> str:
+    name = text.lstrip("@")
+    found = unquoted(name)
+    return name if found is None else found
+
+
+def _unbraced(text: str) -> str:
+    return text[1:-1] if text.startswith("{") and text.endswith("}") else text
 
 
 _KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
@@ -45,7 +62,7 @@ _KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
     int | None: ("an integer", int),
     bool | None: ("true or false", _boolean),
     float: ("a number", float),
-    str: ("a string", str),
+    str: ("a string", _string),
     tuple[str, ...]: ("a comma-separated list", _strings),
 }
 
@@ -85,9 +102,10 @@ def parse_options(pass_class: type[Pass], text: str) -> Pass:
 
 
 def _read(pass_name: str, option: Option, value: str, given: bool) -> Any:
-    plain = value[1:-1] if len(value) > 1 and value[0] in "\"'" and value[-1] == value[0] else value
+    is_text = option.read in (_string, _strings)
+    plain = value if is_text else _string(value)
     try:
-        if not plain and (given or option.expected != _KINDS[bool][0]):
+        if not plain and not (is_text if given else option.read is _boolean):
             raise ValueError(value)
         return option.read(plain)
     except (KeyError, ValueError):

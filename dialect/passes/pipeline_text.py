@@ -1,19 +1,29 @@
-"""The text of a pass pipeline in, its elements out: names, option texts and nested lists, split as MLIR does."""
+"""The text of a pass pipeline in, its elements out: names, option texts and nested lists, split as MLIR does.
+
+In double quotes, ``\\22`` is the byte of that number and ``\\\\`` a backslash, as in MLIR: ``functions={main,"a \\22b"}``.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import RelaxError
 
-__all__ = ["Element", "parse_pipeline", "split_top_level"]
+__all__ = ["Element", "list_text", "parse_pipeline", "split_top_level", "unquoted"]
 
 # Passes nest as deep as ops with regions do, a handful; Python's recursion limit allows for some 300.
 _MAX_NESTING = 100
 
 _CLOSING = {"(": ")", "{": "}", "[": "]", "<": ">"}
+
+#: What an item of a list may be without quotes: names as most are, and patterns of them.
+_PLAIN = re.compile(r"[\w.*?:/+-]+")
+#: What would end a string in double quotes, or is no text.
+_ESCAPED = re.compile(r'["\\\0-\x1f\x7f]')
+_ESCAPES = re.compile(r"\\\\|(?:\\[0-9A-Fa-f]{2})+")
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,32 @@ def split_top_level(text: str, separators: str) -> list[str]:
         closing, position = open_[-1]
         raise RelaxError(f"expected '{closing}' for the '{text[position]}' at column {position + 1} of '{text}'")
     return [*pieces, text[start:]]
+
+
+def list_text(items: Iterable[str]) -> str:
+    """The value of an option that is a list, as text that is read as these items, whatever characters they have."""
+    texts = [item if _PLAIN.fullmatch(item) else f'"{_ESCAPED.sub(_hex, item)}"' for item in items]
+    return texts[0] if texts and len(texts) == 1 and not texts[0].startswith('"') else f"{{{','.join(texts)}}}"
+
+
+def unquoted(text: str) -> str | None:
+    """What a text in quotes says, None of one that is not in quotes. Raises RelaxError for bytes that are not UTF-8."""
+    if len(text) < 2 or text[0] not in "\"'" or text.find(text[0], 1) != len(text) - 1:
+        return None
+    return text[1:-1] if text[0] == "'" else _ESCAPES.sub(_character, text[1:-1])
+
+
+def _hex(match: re.Match[str]) -> str:
+    return f"\\{ord(match[0]):02X}"
+
+
+def _character(match: re.Match[str]) -> str:
+    if match[0] == "\\\\":
+        return "\\"
+    try:
+        return bytes.fromhex(match[0].replace("\\", "")).decode()
+    except UnicodeDecodeError:
+        raise RelaxError(f"expected bytes of UTF-8 in a pipeline, got {match[0]}") from None
 
 
 def _element(text: str, pipeline: str) -> Element:

@@ -13,6 +13,7 @@ from ..dialect.bindings import func, ir
 from ..dialect.errors import location_text
 from ..dialect.function_types import result_attributes
 from ..dialect.functions import body_of, find_function, num_input, returned_values, set_num_input
+from ..dialect.passes.pipeline_text import list_text
 from ..dialect.reference import interpreter
 from ..dialect.struct_info import TensorInfo, is_tensor
 from ..dialect.symbolic import dim_text
@@ -114,7 +115,7 @@ def stream_results(
         if num_input(target) is None:
             set_num_input(target, len(inputs))
 
-    streaming = module.rewritten(mark).run(f"relax-lazy-set-output{{functions={function}}}")
+    streaming = module.rewritten(mark).run(f"relax-lazy-set-output{{functions={list_text([function])}}}")
     target = find_function(streaming.ir, function)
     operation = streaming.ir.operation
     with streaming.context:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..dialect.errors import RelaxError
+from ..dialect.passes.pipeline_text import list_text
 from ..weights.arrays import Array, ArraySpec
 from ..weights.files import os_errors, read_bytes, replacing, written_path
 from ..weights.model_folder import CONFIG, MAX_CONFIG_BYTES, SINGLE
@@ -52,7 +53,7 @@ def _problem(weight: ExportWeight) -> str | None:
     if narrow is None:
         return None
     if len(weight.shape) > 2 and not weight.parts:
-        keep = f"relax-quantize-weights{{keep={weight.name}}} leaves it wide"
+        keep = f"relax-quantize-weights{{keep={list_text([weight.name])}}} leaves it wide"
         got = f"those of {weight.shape[0]} in one tensor, for which compressed-tensors has no layout"
         return f"expected integers of a matrix, got {got}: {keep}, format='gguf' has experts"
     if narrow.axis != len(weight.shape) - 1:

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from ..dialect.errors import RelaxError
+from ..dialect.passes.pipeline_text import list_text
 from ..dialect.reports.checkpoint import CheckpointWeights
 from ..dialect.reports.weights import NarrowWeight, QuantizedWeights
 from ..lowering.manifest import Manifest
@@ -48,7 +49,7 @@ class ExportWeight:
         got = (
             "groups of what is computed from it" if self.narrow is None or self.narrow.axis is None else "groups of its columns"
         )
-        keep = f"relax-quantize-weights{{keep={self.name}}} leaves it wide"
+        keep = f"relax-quantize-weights{{keep={list_text([self.name])}}} leaves it wide"
         return f"expected integers in groups of the rows that the checkpoint has, got {got}: {keep}"
 
     def wide(self, rows: Array) -> Array:

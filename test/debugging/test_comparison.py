@@ -100,6 +100,14 @@ def test_an_op_whose_code_is_wrong_is_found(wrong_tanh: None):
     assert comparison.first.difference.max_abs == pytest.approx(0.5, abs=1e-5)
 
 
+@pytest.mark.parametrize("name", ["a b", "a,b", "a{b", "a}b", "a(b", "a'b", r"a\22b", "@a", r"a\5Cb"])
+def test_functions_of_any_name(name: str):
+    module = rx.Module.parse(MODEL.replace("@main", f'@"{name}"'))
+    comparison = compare(module, values=True)
+    assert comparison.equal
+    assert len(comparison.values) == 3
+
+
 def test_two_modules(files: Path, capsys: pytest.CaptureFixture[str]):
     Path("other.mlir").write_text(MODEL.replace("relax.tanh", "relax.sin"))
     assert cli.run(["compare", "model.mlir", "other.mlir"]) == 1

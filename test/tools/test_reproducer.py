@@ -35,3 +35,12 @@ def test_a_bug_in_a_pass_leaves_a_reproducer_that_shows_it_again(tmp_path):
     assert 'pipeline: "builtin.module(cse,test-has-a-bug)"' in saved.read_text()
     with pytest.raises(TypeError, match="a bug"):
         relax_opt.run([str(saved), "--run-reproducer"])
+
+
+def test_names_in_a_pipeline_survive(tmp_path, capsys):
+    source, saved = tmp_path / "in.mlir", tmp_path / "saved.mlir"
+    source.write_text("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }")
+    flags = ['--relax-inline=functions={"a\\0A b"}', f"--mlir-pass-pipeline-crash-reproducer={saved}"]
+    for arguments in ([str(source), *flags], [str(saved), "--run-reproducer"]):
+        assert relax_opt.run(arguments) == 1
+        assert "expected functions of the module for option 'functions', got @a\n b" in capsys.readouterr().err

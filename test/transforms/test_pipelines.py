@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pytest
 
+import relaxir as rx
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.context import new_context
 from relaxir.dialect.errors import DiagnosticError, RelaxError
@@ -15,6 +16,7 @@ from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.passes import registry as pass_registry
 from relaxir.dialect.passes.base import Pass
+from relaxir.dialect.passes.pipeline_text import list_text, parse_pipeline
 from relaxir.dialect.plugins import PASSES
 
 TEXT = """
@@ -123,11 +125,36 @@ def test_nesting_several_levels_deep():
         ("flag=0  scale=2.5e1", Spy(scale=25.0)),
         ("label='a b' some-names=x,@y", Spy(label="a b", some_names=("x", "y"))),
         ("some_names={x,y,z}", Spy(some_names=("x", "y", "z"))),
+        ('some-names="x,y" label={a b}', Spy(label="a b", some_names=("x", "y"))),
+        ("some-names= label=''", Spy()),
+        (r"""some-names={x,"a b",@"c,\22\\ \C3\A9",'{\22'}""", Spy(some_names=("x", "a b", 'c,"\\ é', "{\\22"))),
+        (r'label="a\0Ab"', Spy(label="a\nb")),
     ],
 )
 def test_options(options, expected, module):
     manager.run(module, f"test-spy{{{options}}}")
     assert Spy.seen[0][0] == expected
+
+
+NAMES = ("a b", "a,b", "a{b", "a}b", "a(b", "a'b", 'a"b', "@ab", "a\\22b", "a\nb=c", "", " ", "é", "*.k_proj.*", "a[0]", "main")
+
+
+@pytest.mark.parametrize("names", [*[(n,) for n in NAMES], (), NAMES])
+def test_names_of_any_characters_are_options(names, module):
+    text = f"test-spy{{some-names={list_text(names)}}}"
+    assert [e.text for e in parse_pipeline(f"{text},cse")] == [text, "cse"]
+    manager.run(module, text)
+    assert Spy.seen[0][0] == Spy(some_names=names)
+
+
+def test_patterns_of_a_mesh_may_have_any_characters():
+    _, _, _, shard, _ = parse_pipeline(f"{rx.Mesh(tp=2, keep=('a b', 'c,d')).passes}cse")
+    assert shard.options == 'ranks=2 keep={"a b","c,d"}'
+
+
+def test_plain_names_stay_readable():
+    assert list_text(["fc.weight"]) == "fc.weight"
+    assert list_text(["a", 'b"']) == r'{a,"b\22"}'
 
 
 @pytest.mark.parametrize(
@@ -155,6 +182,7 @@ def test_options(options, expected, module):
         ("cse)", "expected balanced brackets in a pipeline, got an extra ')' at column 4"),
         ("func.func(cse}", "expected balanced brackets in a pipeline, got an extra '}' at column 14"),
         ("test-spy{label='x}", "expected a closing ' in"),
+        (r'test-spy{label="\FF"}', r"expected bytes of UTF-8 in a pipeline, got \FF"),
         ("cse,", "expected the name of a pass, got nothing in 'cse,'"),
         ("cse,,cse", "expected the name of a pass, got nothing in 'cse,,cse'"),
         ("(cse)", "expected the name of a pass, got nothing in '(cse)'"),
