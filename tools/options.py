@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..dialect.errors import RelaxError
+from ..dialect.passes.registry import reserve
 
 __all__ = ["Options", "help_text", "parse", "plugin_names"]
 
@@ -91,6 +92,7 @@ class Options:
 
 _FLAGS = {f.name.replace("_", "-"): f for f in dataclasses.fields(Options) if f.metadata}
 _SHORT = {"o": "output", "h": "help"}
+reserve([*_FLAGS, *_SHORT], "which is a flag of relax-opt")
 #: Flags whose values come together, where they are given several times.
 _JOINED = ("mlir-print-ir-before", "mlir-print-ir-after", "load-pass-plugin")
 _ATTRIBUTES = re.compile(r"^Attributes\b.*:\n", re.M)
@@ -199,15 +201,18 @@ def help_text() -> str:
 def _passes() -> Iterator[str]:
     """Each of our passes with its options, what they take, and their defaults."""
     from ..dialect.passes.options import options_of
-    from ..dialect.passes.registry import registered
+    from ..dialect.passes.registry import listed
     from ..lowering.passes import register_passes
 
     register_passes()
-    for name, pass_class in registered().items():
+    for name, pass_class in listed():
+        if isinstance(pass_class, RelaxError):
+            yield f"  --{name:<52} {pass_class}"
+            continue
         yield f"  --{name:<52} {(pass_class.__doc__ or '').strip().splitlines()[0]}"
         about = _attribute_texts(pass_class)
         for option in options_of(pass_class):
-            default = f" (default: {_default(option.default)})"
+            default = " (required)" if option.is_required else f" (default: {_default(option.default)})"
             yield f"      {f'{option.name}=<{option.expected}>':<50} {about.get(option.field, '')}{default}"
 
 

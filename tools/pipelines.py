@@ -60,16 +60,14 @@ def build(text: str, options: Options, context: ir.Context, check: SemanticsChec
 
 def passes() -> Iterator[tuple[str, str]]:
     """Names and one-line descriptions of all passes: ours, then MLIR's, of which only the names are known."""
-    from importlib.resources import files  # 10 ms, so not at the start
-
-    from ..dialect.passes.manager import registered
+    from ..dialect.passes.registry import listed, upstream_passes
 
     _register_lowering()
-    for name, pass_class in sorted(registered().items()):
-        yield name, (pass_class.__doc__ or "").strip().split("\n", 1)[0]
-    for name in files(__package__ or "").joinpath("upstream_passes.txt").read_text().splitlines():
-        if not name.startswith("#"):
-            yield name, ""
+    for name, pass_class in listed():
+        about = str(pass_class) if isinstance(pass_class, RelaxError) else (pass_class.__doc__ or "").strip().split("\n", 1)[0]
+        yield name, about
+    for name in upstream_passes():
+        yield name, ""
 
 
 def write_reproducer(path: str, module: ir.Module, text: str, verify_each: bool) -> None:

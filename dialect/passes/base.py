@@ -15,7 +15,7 @@ MODULE = "builtin.module"
 
 @dataclass(frozen=True)
 class Pass(ABC):
-    """A pass over the IR; its options are the dataclass fields (bool, int, float, str or ``tuple[str, ...]``, with defaults).
+    """A pass over the IR; its options are the dataclass fields (bool, int, float, str or ``tuple[str, ...]``).
 
     Attributes:
         name: what pipelines call it, kebab-case.

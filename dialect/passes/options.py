@@ -12,12 +12,12 @@ from ..errors import RelaxError
 from .base import Pass
 from .pipeline_text import split_top_level, unquoted
 
-__all__ = ["Option", "options_of", "parse_options"]
+__all__ = ["KINDS", "Option", "options_of", "parse_options"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """A declared option: its name in pipelines, its field, what it expects, and the field's default.
+    """A declared option: its name in pipelines, its field, what it expects, and the field's default, if it has one.
 
     The name has dashes for the field's underscores, and none for the last one of a field named like a keyword of Python.
     """
@@ -27,6 +27,11 @@ class Option:
     expected: str
     default: Any
     read: Callable[[str], Any]
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is dataclasses.MISSING
 
 
 def _boolean(text: str) -> bool:
@@ -56,7 +61,8 @@ def _unbraced(text: str) -> str:
     return text[1:-1] if text.startswith("{") and text.endswith("}") else text
 
 
-_KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
+#: The types that options can be of, what they expect, and how they are read.
+KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
     bool: ("true or false", _boolean),
     int: ("an integer", int),
     int | None: ("an integer", int),
@@ -69,14 +75,13 @@ _KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
 
 @functools.cache
 def options_of(pass_class: type[Pass]) -> tuple[Option, ...]:
-    """The options that a pass class declares, in order. Raises TypeError for a field of an unsupported type."""
+    """The options that a class declares, one that :func:`..pass_class.check_class` has seen, in order."""
     hints = get_type_hints(pass_class)
     found: list[Option] = []
-    for field in dataclasses.fields(pass_class):
-        if hints[field.name] not in _KINDS:
-            raise TypeError(f"{pass_class.__name__}.{field.name}: expected one of {list(_KINDS)}, got {hints[field.name]}")
-        expected, read = _KINDS[hints[field.name]]
-        found.append(Option(field.name.rstrip("_").replace("_", "-"), field.name, expected, field.default, read))
+    for field in (f for f in dataclasses.fields(pass_class) if f.init):
+        expected, read = KINDS[hints[field.name]]
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        found.append(Option(field.name.rstrip("_").replace("_", "-"), field.name, expected, default, read))
     return tuple(found)
 
 
@@ -84,7 +89,7 @@ def parse_options(pass_class: type[Pass], text: str) -> Pass:
     """Makes a pass from ``a=1 b=x,y flag``.
 
     Raises:
-        RelaxError: an option the pass does not have, given twice, or with a value that does not fit.
+        RelaxError: an option the pass does not have, given twice, or with a value that does not fit; a required one is absent.
     """
     declared = {option.name: option for option in options_of(pass_class)}
     values: dict[str, Any] = {}
@@ -98,6 +103,9 @@ def parse_options(pass_class: type[Pass], text: str) -> Pass:
         if option.field in values:
             raise RelaxError(f"expected option '{option.name}' of pass '{pass_class.name}' once, got it again")
         values[option.field] = _read(pass_class.name, option, value, bool(equals))
+    missing = next((o.name for o in declared.values() if o.is_required and o.field not in values), None)
+    if missing is not None:
+        raise RelaxError(f"expected option '{missing}' of pass '{pass_class.name}', got none")
     return pass_class(**values)
 
 

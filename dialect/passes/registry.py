@@ -9,8 +9,10 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import RelaxError
@@ -19,7 +21,9 @@ from ..plugins import PASSES, plugins
 if TYPE_CHECKING:
     from .base import Pass
 
-__all__ = ["is_registered", "register", "registered", "registered_pass", "suggestion"]
+__all__ = [
+    "is_registered", "listed", "register", "registered", "registered_pass", "reserve", "suggestion", "upstream_passes",
+]  # fmt: skip
 
 Loader = Callable[[], "type[Pass]"]
 
@@ -70,21 +74,43 @@ _LOADERS: dict[str, Loader] = {
     "relax-update-vdevice": _ours("devices.update_vdevice", "UpdateVDevice"),
 }
 
-# MLIR has no list of its own passes; these are suggested for misspelled names.
-_COMMON_UPSTREAM = (
-    "any", "canonicalize", "cse", "inline", "linalg-fuse-elementwise-ops", "loop-invariant-code-motion", "one-shot-bufferize",
-    "remove-dead-values", "sccp", "strip-debuginfo", "symbol-dce", "symbol-privatize",
-)  # fmt: skip
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+#: Names that no pass may have, and why.
+_RESERVED = {"any": "which pipelines nest passes under"}
+
+
+@functools.cache
+def upstream_passes() -> tuple[str, ...]:
+    """The names of MLIR's own passes, sorted. MLIR has no such list."""
+    lines = Path(__file__).with_name("upstream_passes.txt").read_text().splitlines()
+    return tuple(line for line in lines if not line.startswith("#"))
+
+
+def reserve(names: Iterable[str], why: str) -> None:
+    """Keeps names from passes, those that a tool takes for something else. ``why`` follows the name in an error."""
+    _RESERVED.update(dict.fromkeys(names, why))
 
 
 def register(name: str, loader: Loader) -> None:
     """Adds a pass under a name; ``loader`` imports and returns its class when it is first used.
 
     Raises:
-        RelaxError: another pass has that name.
+        RelaxError: another pass has that name, ours or MLIR's, a flag of a tool has it, or it is no name of a pass.
     """
-    if _LOADERS.setdefault(name, loader) is not loader:
+    if _LOADERS.get(name) is not loader:
+        _check_new(name)
+        _LOADERS[name] = loader
+
+
+def _check_new(name: str) -> None:
+    if name in _LOADERS:
         raise RelaxError(f"expected a new pass name, got '{name}', which is registered already")
+    if name in _RESERVED:
+        raise RelaxError(f"expected a new pass name, got '{name}', {_RESERVED[name]}")
+    if not name.startswith("relax-") and name in upstream_passes():
+        raise RelaxError(f"expected a new pass name, got '{name}', which is one of MLIR's")
+    if not _NAME.fullmatch(name):
+        raise RelaxError(f"expected a pass name of lower-case letters, digits and dashes, got {name!r}")
 
 
 def registered() -> Mapping[str, type[Pass]]:
@@ -101,6 +127,15 @@ def registered_pass(name: str) -> type[Pass] | None:
     return _loaded(name) if is_registered(name) else None
 
 
+def listed() -> Iterator[tuple[str, type[Pass] | RelaxError]]:
+    """All our passes by name, in order; for one that does not load, what is wrong with it."""
+    for name in registered():
+        try:
+            yield name, _loaded(name)
+        except RelaxError as error:
+            yield name, error
+
+
 def is_registered(name: str) -> bool:
     """Whether a pass is one of ours; imports nothing of it."""
     if name not in _LOADERS:
@@ -111,7 +146,7 @@ def is_registered(name: str) -> bool:
 def suggestion(name: str) -> str:
     """A hint for a misspelled pass name, empty when nothing is near."""
     _load_plugins()
-    close = difflib.get_close_matches(name, [*_LOADERS, *_COMMON_UPSTREAM], 1)
+    close = difflib.get_close_matches(name, [*_LOADERS, "any", *upstream_passes()], 1)
     return f", did you mean '{close[0]}'" if close else ""
 
 
@@ -135,17 +170,26 @@ class _Registry(Mapping[str, "type[Pass]"]):
 
 @functools.cache
 def _loaded(name: str) -> type[Pass]:
-    return _LOADERS[name]()
+    from .pass_class import check_class  # here: it imports MLIR
+
+    return check_class(_LOADERS[name]())
 
 
 @functools.cache
 def _load_plugins() -> None:
-    for entry in plugins(PASSES):
+    entries = plugins(PASSES)
+    for entry in entries:  # before any is there: the next call says the same again
+        try:
+            _check_new(entry.name)
+        except RelaxError as error:
+            raise RelaxError(f"{error}, of plug-in {entry.value}") from None
+    for entry in entries:
         register(entry.name, functools.partial(_plugin, entry))
 
 
 def _plugin(entry: EntryPoint) -> type[Pass]:
     try:
         return entry.load()
-    except (ImportError, AttributeError) as error:
-        raise RelaxError(f"expected plug-in pass '{entry.name}' at {entry.value}, got {error}") from error
+    except Exception as error:  # whatever the module's own code does
+        reason = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
+        raise RelaxError(f"expected plug-in pass '{entry.name}' at {entry.value}, got {reason}") from error

@@ -87,7 +87,7 @@ def test_wheel_holds_every_module(wheel: Path) -> None:
         names = set(archive.namelist())
     assert sorted(set(modules()) - names) == []
     assert {n for n in names if n.endswith(".py")} == set(modules())
-    assert {"relaxir/py.typed", "relaxir/tools/upstream_passes.txt"} <= names
+    assert {"relaxir/py.typed", "relaxir/dialect/passes/upstream_passes.txt"} <= names
     assert any(n.endswith("licenses/LICENSE") for n in names)
 
 

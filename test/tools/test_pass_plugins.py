@@ -46,6 +46,31 @@ def test_passes_of_a_file_are_flags(model: Path, tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (
+            PLUGIN.replace("acme-mark-loaded", "cse"),
+            "expected a new pass name, got 'cse', which is one of MLIR's, of class Mark",
+        ),
+        (PLUGIN.replace("acme-mark-loaded", "output"), "expected a new pass name, got 'output', which is a flag of relax-opt"),
+        (PLUGIN.replace("acme-mark-loaded", "o"), "expected a new pass name, got 'o', which is a flag of relax-opt"),
+        (PLUGIN.replace("acme-mark-loaded", "any"), "expected a new pass name, got 'any', which pipelines nest passes under"),
+        (
+            PLUGIN.replace("acme-mark-loaded", "Acme A!"),
+            "expected a pass name of lower-case letters, digits and dashes, got 'Acme A!', of class Mark of module acme_wrong",
+        ),
+        (PLUGIN.replace("def run", "def ran"), "expected a method 'run' of pass class Mark of module acme_wrong, got none"),
+        (
+            PLUGIN.replace("@dataclass(frozen=True)", ""),
+            "expected @dataclass(frozen=True) on pass class Mark of module acme_wrong, which has the field 'text', got none",
+        ),
+        (
+            PLUGIN.replace("text: str =", "sizes: list[int] ="),
+            "expected field 'sizes' of pass class Mark of module acme_wrong to be one of bool, int, int | None, bool | None, "
+            "float, str, tuple[str, ...], got list[int]",
+        ),
+        (
+            PLUGIN.replace("text: str =", "text: 'Text' ="),
+            "expected types of fields of pass class Mark of module acme_wrong that can be read, got NameError: ",
+        ),
         (None, "expected a Python module of passes as '{}', got FileNotFoundError: "),
         ("1 / 0", "expected a Python module of passes as '{}', got ZeroDivisionError: division by zero"),
         ("x = 1", "expected classes of passes in '{}', got none"),
@@ -58,6 +83,27 @@ def test_plugin_mistakes(text: str | None, message: str, tmp_path: Path, capsys:
         path.write_text(text)
     assert relax_opt.run(["--load-pass-plugin", str(path), "--help"]) == 1
     assert message.format(path) in capsys.readouterr().err
+
+
+def test_a_file_may_be_named_twice(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "acme_twice.py"
+    path.write_text(PLUGIN.replace("acme-mark-loaded", "acme-mark-twice"))
+    flags = [f"--load-pass-plugin={path},{path}", f"--load-pass-plugin={tmp_path / '.' / 'acme_twice.py'}"]
+    assert relax_opt.run([*flags, "--acme-mark-twice", str(model)]) == 0
+    assert 'attributes {acme.mark = ""}' in capsys.readouterr().out
+
+
+def test_an_option_without_default_is_required(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "acme_required.py"
+    path.write_text(PLUGIN.replace("acme-mark-loaded", "acme-required").replace('text: str = ""', "text: str"))
+    load = f"--load-pass-plugin={path}"
+    assert relax_opt.run([load, "--acme-required", str(model)]) == 1
+    assert "expected option 'text' of pass 'acme-required', got none" in capsys.readouterr().err
+    assert relax_opt.run([load, "--acme-required=text={a b}", str(model)]) == 0
+    assert 'attributes {acme.mark = "a b"}' in capsys.readouterr().out
+    assert relax_opt.run([load, "--help"]) == 0
+    assert "text=<a string>" in (shown := capsys.readouterr().out)
+    assert "(required)" in shown
 
 
 def test_bytecode_is_what_mlir_reads(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

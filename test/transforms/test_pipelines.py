@@ -16,8 +16,10 @@ from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.passes import registry as pass_registry
 from relaxir.dialect.passes.base import Pass
+from relaxir.dialect.passes.pass_class import check_class
 from relaxir.dialect.passes.pipeline_text import list_text, parse_pipeline
 from relaxir.dialect.plugins import PASSES
+from relaxir.tools import relax_opt
 
 TEXT = """
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -261,6 +263,24 @@ def test_names_are_taken_once():
         manager.register("relax-canonicalize", lambda: Spy)
 
 
+class NoName(Pass):
+    """Has no name."""
+
+    def run(self, op: ir.Operation) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (4, "expected a class derived from Pass, got 4"),
+        (NoName, r"expected a text as 'name' of pass class NoName of module .*test_pipelines, got None"),
+    ],
+)
+def test_what_is_no_pass(found, message):
+    with pytest.raises(RelaxError, match=message):
+        check_class(found)
+
+
 def test_registry_knows_every_pass_by_its_own_name():
     passes = manager.registered()
     assert len(passes) > 8
@@ -269,8 +289,8 @@ def test_registry_knows_every_pass_by_its_own_name():
         passes["cse"]
 
 
-def _plug_in(monkeypatch, value: str) -> None:
-    entry = EntryPoint("test-plugin", value, PASSES)
+def _plug_in(monkeypatch, value: str, name: str = "test-plugin") -> None:
+    entry = EntryPoint(name, value, PASSES)
     monkeypatch.setattr(pass_registry, "plugins", lambda group: [entry] if group == PASSES else [])
     pass_registry._load_plugins.cache_clear()
 
@@ -279,6 +299,36 @@ def test_plugins_come_from_entry_points(monkeypatch, module):
     _plug_in(monkeypatch, "relaxir.dialect.transforms.cleanup.canonicalize:Canonicalize")
     assert "relax.negative" not in str(manager.run(module, "test-plugin"))
     pass_registry._load_plugins.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cse", "expected a new pass name, got 'cse', which is one of MLIR's, of plug-in acme:Acme"),
+        ("Acme A!", "expected a pass name of lower-case letters, digits and dashes, got 'Acme A!', of plug-in acme:Acme"),
+    ],
+)
+def test_plugin_of_a_name_that_no_pass_can_have(name, message, monkeypatch):
+    entry = EntryPoint(name, "acme:Acme", PASSES)
+    monkeypatch.setattr(pass_registry, "plugins", lambda group: [entry] if group == PASSES else [])
+    pass_registry._load_plugins.cache_clear()
+    for _ in range(2):
+        with pytest.raises(RelaxError, match=message):
+            build("test-plugin")
+    pass_registry._load_plugins.cache_clear()
+
+
+def test_plugin_that_is_no_pass(monkeypatch, capsys):
+    _plug_in(monkeypatch, "relaxir.dialect.errors:RelaxError", "test-no-pass")
+    with pytest.raises(RelaxError, match=r"expected a class derived from Pass, got <class '.*\.RelaxError'>"):
+        build("test-no-pass")
+    for flag in ("--list-passes", "--help"):
+        assert relax_opt.run([flag]) == 0
+        told = capsys.readouterr().out
+        assert "expected a class derived from Pass" in next(line for line in told.splitlines() if "--test-no-pass" in line)
+        assert "relax-canonicalize" in told
+    pass_registry._load_plugins.cache_clear()
+    del pass_registry._LOADERS["test-no-pass"]
 
 
 def test_plugin_that_does_not_load(monkeypatch):
