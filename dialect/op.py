@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias, cast
 
@@ -39,6 +39,7 @@ from .dim_ties import BROADCAST, Tie, Ties
 from .errors import RelaxError
 from .image_rules import ImageRule
 from .op_costs import per_element
+from .op_groups import Group, Tensor, add_accessors, results_of
 from .relax import Relax
 from .struct_info import TensorInfo, same_info, vdevice_of, with_vdevice
 
@@ -47,9 +48,9 @@ __all__ = [
     "groups_of", "grows_from", "is_elementwise", "op_class", "ties_of", "verifying_once",
 ]  # fmt: skip
 
-Tensor: TypeAlias = ir.RankedTensorType | ir.UnrankedTensorType
 Attrs: TypeAlias = Mapping[str, Any]
 
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
 
 #: The module attribute that lists its virtual devices.
@@ -130,6 +131,8 @@ class EffectOp(Relax.Operation):
         inherited = {field.name for base in cls.__bases__ for field in getattr(base, "_fields", ())}
         cls.__annotations__ = inspect.get_annotations(cls, eval_str=True) | dict.fromkeys(sorted(required - inherited), Any)
         if name:
+            if not _NAME.fullmatch(name):
+                raise RelaxError(f"expected an op name of lower-case letters, digits and underscores, got '{name}'")
             cls.verify_invariants = staticmethod(lambda op: _verify(cls, op))
         super().__init_subclass__(name=name, traits=traits, **kwargs)
 
@@ -142,11 +145,11 @@ class EffectOp(Relax.Operation):
 
     @classmethod
     def _generate_operand_properties(cls, operands: list[Any]) -> None:
-        _add_accessors(cls, operands, "operands")
+        add_accessors(cls, operands, "operands")
 
     @classmethod
     def _generate_result_properties(cls, results: list[Any]) -> None:
-        _add_accessors(cls, results, "results")
+        add_accessors(cls, results, "results")
 
     @classmethod
     def _generate_attr_properties(cls, attrs: list[Any]) -> None:
@@ -192,7 +195,11 @@ class EffectOp(Relax.Operation):
         try:
             infos = [TensorInfo.of(v) for v in operands]
             values = {k: _read_attr(given, k, spec) for k, spec in cls.attrs.items()}
-            results = _as_list(cls.infer(infos, values))
+            results = results_of(cls, infos, values)
+            if not groups_of(cls)[1].fits(len(results)):
+                raise RelaxError(
+                    f"expected infos of results {', '.join(groups_of(cls)[1].names) or 'none'}, got {len(results)}"
+                )
         except RelaxError as error:
             raise RelaxError(f"'{cls.OPERATION_NAME}' op {error}") from None
         vdevice = next((i.vdevice for i in infos if i.vdevice), None) if cls.same_vdevice else None
@@ -304,67 +311,11 @@ def attrs_of(op: ir.Operation | ir.OpView) -> dict[str, Any]:
     return {key: _read_attr(op.attributes, key, spec) for key, spec in cls.attrs.items()}
 
 
-@dataclass(frozen=True)
-class Group:
-    """The operands, or the results, that an op declares.
-
-    Attributes:
-        names: what they are called.
-        fewest, most: how many there may be; None for any number.
-        tensors: which of them are tensors; what the last one is, those that follow it are, too.
-    """
-
-    names: tuple[str, ...]
-    fewest: int
-    most: int | None
-    tensors: tuple[bool, ...]
-
-    @staticmethod
-    def of(definitions: Sequence[Any]) -> Group:
-        kinds = [d.variadicity for d in definitions]
-        most = None if irdl.Variadicity.variadic in kinds else len(kinds)
-        tensors = tuple(d.constraint == Tensor for d in definitions)
-        return Group(tuple(d.name for d in definitions), kinds.count(irdl.Variadicity.single), most, tensors)
-
-    def fits(self, count: int) -> bool:
-        """Whether there may be so many."""
-        return self.fewest <= count and (self.most is None or count <= self.most)
-
-    def name(self, position: int) -> str:
-        """What the value at a position is called."""
-        return self.names[min(position, len(self.names) - 1)]
-
-    def infos(self, values: Sequence[ir.Value]) -> list[TensorInfo | None]:
-        """The tensors' infos, None where the op wants something else (which IRDL checks)."""
-        last = len(self.tensors) - 1
-        return [TensorInfo.of(v) if self.tensors[min(i, last)] else None for i, v in enumerate(values)]
-
-
 @functools.cache
 def groups_of(cls: type[EffectOp]) -> tuple[Group, Group]:
     """The operands and the results of a class: every verification asks."""
     operands, _, results, _ = ext.partition_fields(cls._fields)
     return Group.of(operands), Group.of(results)
-
-
-def _add_accessors(cls: type, definitions: list[Any], values: str) -> None:
-    """Named accessors for operands or results around at most one variadic or optional group."""
-    single = irdl.Variadicity.single
-    groups = [i for i, d in enumerate(definitions) if d.variadicity != single]
-    if len(groups) > 1:
-        raise TypeError(f"{cls.__name__}: expected at most one variadic or optional group in {values}")
-    group = groups[0] if groups else len(definitions)
-    after = len(definitions) - group - 1
-    for i, definition in enumerate(definitions):
-        if i < group:
-            getter = lambda self, i=i: getattr(self, values)[i]  # noqa: E731
-        elif i > group:
-            getter = lambda self, i=i: list(getattr(self, values))[i - len(definitions)]  # noqa: E731
-        elif definition.variadicity == irdl.Variadicity.optional:
-            getter = lambda self: next(iter(list(getattr(self, values))[group : len(getattr(self, values)) - after]), None)  # noqa: E731
-        else:
-            getter = lambda self: list(getattr(self, values))[group : len(getattr(self, values)) - after]  # noqa: E731
-        setattr(cls, definition.name, property(getter))
 
 
 def _verify(cls: type[EffectOp], op: ir.OpView) -> bool:
@@ -429,7 +380,7 @@ def _check_types(cls: type[EffectOp], op: ir.OpView) -> None:
         _check_devices(op, devices, cls.same_vdevice)
     attrs = {key: _read_attr(op.attributes, key, spec) for key, spec in cls.attrs.items()}
     if cls.infer is not None and None not in operands:
-        _check_results(_as_list(cls.infer(operands, attrs)), results)
+        _check_results(results_of(cls, operands, attrs), results)
     if cls.check is not None:
         cls.check(operands, results, attrs)
     for info in (*operands, *results):
@@ -490,7 +441,3 @@ def _value(operand: ir.Value | ir.Operation | ir.OpView) -> ir.Value:
     if not isinstance(operand, ir.Value):
         raise RelaxError(f"expected a value or an op with one result as operand, got {type(operand).__name__}")
     return operand
-
-
-def _as_list(infos: TensorInfo | list[TensorInfo]) -> list[TensorInfo]:
-    return infos if isinstance(infos, list) else [infos]

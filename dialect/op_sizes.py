@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .op import EffectOp, attrs_of, groups_of
+from .op_groups import results_of
 from .size_relations import Relation, noting, require_at_most, require_same
 from .struct_info import TensorInfo, is_tensor
 from .symbolic import Dim, open_dim
@@ -83,8 +84,7 @@ def _inferred(
     attrs = attrs_of(op)
     found: Sequence[TensorInfo | None] = written
     if cls.infer is not None:
-        inferred = cls.infer(operands, attrs)
-        found = inferred if isinstance(inferred, list) else [inferred]
+        found = results_of(cls, operands, attrs)
     known = None if cls.check is None else cls.check(operands, written, attrs)
     return found if known is None else known
 

@@ -58,8 +58,8 @@ def load_parts(part: str) -> None:
     for entry in plugins(OPS):
         try:
             importlib.import_module(f"{entry.value}.{part}")
-        except ImportError as error:
-            raise RelaxError(f"expected plug-in ops '{entry.name}' at {entry.value}.{part}, got {error}") from error
+        except Exception as error:  # whatever its own code does
+            raise RelaxError(f"expected plug-in ops '{entry.name}' at {entry.value}.{part}, got {_reason(error)}") from error
 
 
 @functools.cache
@@ -75,8 +75,12 @@ def load(group: str) -> tuple[Any, ...]:
 def _loaded(entry: EntryPoint) -> Any:
     try:
         return entry.load()
-    except (ImportError, AttributeError) as error:
-        raise RelaxError(f"expected plug-in '{entry.name}' of {entry.group} at {entry.value}, got {error}") from error
+    except Exception as error:  # whatever its own code does
+        raise RelaxError(f"expected plug-in '{entry.name}' of {entry.group} at {entry.value}, got {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, ImportError | RelaxError) else f"{type(error).__name__}: {error}"
 
 
 def sources() -> Iterator[Path]:

@@ -6,13 +6,16 @@ import functools
 from collections.abc import Sequence
 from typing import Any, cast
 
+import numpy as np
+
 from ..attributes import Attr
 from ..bindings import ir
 from ..dtypes import dtype_name, numpy_dtype
 from ..elements import to_numpy
 from ..errors import RelaxError
+from ..foreign_code import error_text, is_foreign
 from ..functions import NAME
-from ..op import EffectOp, attrs_of
+from ..op import EffectOp, attrs_of, groups_of
 from ..op_sizes import OpSizes, op_sizes
 from ..relax import NAMESPACE
 from ..struct_info import TensorInfo, is_tensor
@@ -57,6 +60,11 @@ def apply_op(op: ir.OpView, operands: Sequence[Any], scope: Scope | None = None,
         if name in _CALLBACKS:
             raise
         raise RelaxError(f"'{name}' op expected arrays that fit it, got: {error}", op.location) from error
+    except Exception as error:
+        if not is_foreign(type(op)):
+            raise
+        message = f"'{name}' op expected a reference function that returns arrays, got {error_text(error)}"
+        raise RelaxError(message, op.location) from error
 
 
 def _apply(op: ir.OpView, name: str, operands: Sequence[Any], scope: Scope) -> list[Any]:
@@ -69,11 +77,15 @@ def _apply(op: ir.OpView, name: str, operands: Sequence[Any], scope: Scope) -> l
     if found.wants_results:
         infos = [TensorInfo.of(r) for r in op.results]
         attrs["results"] = [(_shape(info, scope), numpy_dtype(info.dtype)) for info in infos]
-    answer = found.function(*operands, **attrs)
+    answer = found.function(*groups_of(type(cast(EffectOp, op)))[0].filled(operands), **attrs)
     results = list(answer) if isinstance(answer, tuple) else [answer]
+    if len(results) != len(op.results):
+        raise RelaxError(f"expected a reference function that returns {len(op.results)} arrays, got {len(results)}")
     for value, result in zip(op.results, results, strict=True):
         if is_tensor(value):
-            _check_result(op, attrs, TensorInfo.of(value), result, scope)
+            if not isinstance(result, np.ndarray | np.generic):
+                raise RelaxError(f"expected a reference function that returns arrays, got {result!r}")
+            _check_result(op, attrs, TensorInfo.of(value), cast(Array, result), scope)
     return results
 
 

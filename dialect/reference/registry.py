@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import RelaxError
+from ..foreign_code import check_ops, missing_in
 from ..plugins import load_parts
 
 __all__ = ["FAMILIES", "Reference", "families_loaded", "reference", "reference_of"]
@@ -67,6 +68,7 @@ def families_loaded() -> dict[str, Reference]:
     for family in FAMILIES:
         importlib.import_module(f".{family}", __package__)
     load_parts("reference")
+    check_ops({name: found.function for name, found in _REFERENCES.items()}, "reference", "relax.")
     return _REFERENCES
 
 
@@ -74,5 +76,6 @@ def reference_of(name: str) -> Reference:
     """The meaning of an op, by its name without ``relax.``. Raises RelaxError when it has none."""
     found = families_loaded().get(name)
     if found is None:
-        raise RelaxError(f"expected an op with reference semantics, got 'relax.{name}'")
+        where = missing_in(f"relax.{name}", "reference")
+        raise RelaxError(f"expected an op with reference semantics, got 'relax.{name}'{where}")
     return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
+from ...dialect.foreign_code import check_ops, missing_in
 from ...dialect.op import Attrs
 from ...dialect.plugins import load_parts
 from ...dialect.struct_info import TensorInfo
@@ -77,6 +78,7 @@ def lowerings() -> dict[str, Any]:
     for family in FAMILIES:
         importlib.import_module(f".{family}", __package__)
     load_parts("lowering")
+    check_ops(_LOWERINGS, "lowering")
     return _LOWERINGS
 
 
@@ -84,5 +86,5 @@ def lowering_of(name: str) -> Lowering:
     """The lowering of an op. Raises RelaxError when it has none."""
     found = lowerings().get(name)
     if found is None:
-        raise RelaxError(f"expected an op that lowers to linalg, got '{name}'")
+        raise RelaxError(f"expected an op that lowers to linalg, got '{name}'{missing_in(name, 'lowering')}")
     return found

@@ -30,12 +30,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...dialect.analysis.known_sizes import KnownSizes, Shape, argument_shapes, known_sizes
 from ...dialect.analysis.size_bounds import symbol_ranges
 from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
+from ...dialect.foreign_code import error_text, is_foreign
 from ...dialect.functions import body_of, functions, is_private, name_of
 from ...dialect.op import EffectOp, attrs_of
 from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
@@ -222,8 +223,7 @@ class _Converter:
             check_relations(self.builder, sizes, needed, self.callers)
             operands = [self._refined(x, refined_shape(sizes, i)) for i, x in enumerate(operands)]
             infos = [self.sizes.info(r) for r in op.results if is_tensor(r)]
-            made = lowering_of(op.operation.name)(self.builder, Source(op, operands, attrs_of(op), infos, sizes.unknown))
-            values = [made] if isinstance(made, ir.Value | Tensor) else list(made)
+            values = _lowered(self.builder, Source(op, operands, attrs_of(op), infos, sizes.unknown))
             for position, (old, value) in enumerate(zip(op.results, values, strict=True)):
                 self._check_unproven(old, value, [axis for result, axis in sizes.unproven if result == position])
                 self._define(old, value)
@@ -388,6 +388,21 @@ class _Converter:
         stored = emit("tensor.extract", value_type(tensor.value).element_type, tensor.value, *indices)
         op.results[0].replace_all_uses_with(Scalar(stored).compare("ne", 0).value)
         self.lowered.append(op)
+
+
+def _lowered(builder: LinalgBuilder, source: Source) -> list[ir.Value | Tensor]:
+    """What the lowering of an op makes of it: a value for each result."""
+    lower = lowering_of(source.op.operation.name)
+    try:
+        made = lower(builder, source)
+    except Exception as error:
+        if isinstance(error, RelaxError) or not is_foreign(lower):
+            raise
+        raise RelaxError(f"expected a lowering that returns values, got {error_text(error)}") from error
+    values: list[Any] = [made] if isinstance(made, ir.Value | Tensor) else list(made) if isinstance(made, list | tuple) else []
+    if len(values) != len(source.op.results) or not all(isinstance(v, ir.Value | Tensor) for v in values):
+        raise RelaxError(f"expected a lowering that returns {len(source.op.results)} values, got {made!r}")
+    return values
 
 
 def _names(shapes: Iterable[Shape]) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import index
 from types import CodeType, FrameType
@@ -147,17 +147,9 @@ def method_of(cls: type[EffectOp]) -> Callable[..., Any]:
     required = [k for k, spec in cls.attrs.items() if spec.default is REQUIRED]
     optional = [k for k in cls.attrs if k not in required]
     names = [o.name for o in operands]
-    either = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    single = irdl.Variadicity.single
-    signature = inspect.Signature(
-        [inspect.Parameter("self", either)]
-        + [
-            inspect.Parameter(o.name, either, default=inspect.Parameter.empty if o.variadicity == single else None)
-            for o in operands
-        ]
-        + [inspect.Parameter(k, either) for k in required]
-        + [inspect.Parameter(k, either, default=cls.attrs[k].default) for k in optional]
-    )
+    single, absent = irdl.Variadicity.single, inspect.Parameter.empty
+    defaults = {o.name: absent if o.variadicity == single else None for o in operands} | dict.fromkeys(required, absent)
+    signature = inspect.Signature(list(_parameters({"self": absent} | defaults | {k: cls.attrs[k].default for k in optional})))
 
     def build(self: Any, *args: Any, **kwargs: Any) -> Any:
         with self._at_caller():
@@ -177,6 +169,16 @@ def method_of(cls: type[EffectOp]) -> Callable[..., Any]:
     build.__doc__ = cls.__doc__
     build.__signature__ = signature  # type: ignore[attr-defined]
     return build
+
+
+def _parameters(defaults: Mapping[str, Any]) -> Iterator[inspect.Parameter]:
+    """Parameters with their defaults; one without behind one that has (an optional operand) is given by name, like the rest."""
+    kind, is_open = inspect.Parameter.POSITIONAL_OR_KEYWORD, False
+    for name, default in defaults.items():
+        if default is inspect.Parameter.empty and is_open:
+            kind = inspect.Parameter.KEYWORD_ONLY
+        is_open = is_open or default is not inspect.Parameter.empty
+        yield inspect.Parameter(name, kind, default=default)
 
 
 def _coerced(name: str, spec: Attr, value: Any) -> Any:

@@ -97,6 +97,30 @@ print(*executable.manifest.prepared_weights)
     assert "w.acme_soft_sign" in output(installed, code)
 
 
+def test_an_op_with_an_optional_operand_and_two_results(installed: Path) -> None:
+    code = """
+import numpy as np
+import relaxir as rx
+b = rx.Builder()
+with b.function("main"):
+    x, w = b.input("x", ("n", 4)), b.weight("w", (4,))
+    b.output(*b.acme_parts(x, scale=2.0), *b.acme_parts(x, w, scale=3.0), *b.acme_parts(w, scale=1.0))
+module = rx.Module.parse(str(b.build()))
+x, w = np.linspace(-4, 4, 20, dtype=np.float32).reshape(5, 4), np.array([-3, 0, 1, 7], np.float32)
+want = [f(v, 0) for v in (2 * x, 3 * x + w, w) for f in (np.maximum, np.minimum)]
+executable = rx.compile(module)
+executable.bind(executable.prepare({"w": w}))
+for results in (rx.evaluate(module, "main", x, weights={"w": w}), executable(x)):
+    for got, wanted in zip(results, want, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+try:
+    rx.Builder.acme_parts(b, x, w)
+except rx.RelaxError as error:
+    print(error)
+"""
+    assert "'relax.acme_parts' op missing a required argument: 'scale'" in output(installed, code)
+
+
 def test_an_op_is_verified(installed: Path) -> None:
     code = """
 import relaxir as rx
@@ -200,6 +224,17 @@ def test_a_package_that_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("acme", "acme_nowhere", plugins.OPS)
     monkeypatch.setattr(plugins, "plugins", lambda group: (entry,))
     with pytest.raises(RelaxError, match=r"expected plug-in ops 'acme' at acme_nowhere\.ops, got No module named"):
+        plugins.load_parts.__wrapped__("ops")
+
+
+def test_a_package_with_a_mistake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "acme_mistaken").mkdir()
+    (tmp_path / "acme_mistaken" / "ops.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = EntryPoint("acme", "acme_mistaken", plugins.OPS)
+    monkeypatch.setattr(plugins, "plugins", lambda group: (entry,))
+    message = r"expected plug-in ops 'acme' at acme_mistaken\.ops, got ZeroDivisionError: division by zero"
+    with pytest.raises(RelaxError, match=message):
         plugins.load_parts.__wrapped__("ops")
 
 
