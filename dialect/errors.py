@@ -8,6 +8,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .printable import printable
+
 if TYPE_CHECKING:  # running an artifact must not import MLIR, and it raises these errors too
     from .bindings import ir
 
@@ -40,8 +42,8 @@ class RelaxError(Exception):
     """
 
     def __init__(self, message: str, location: object | None = None):
-        super().__init__(_bounded(message))
-        self.location = None if location is None else location_text(location)
+        super().__init__(printable(_bounded(message), lines=True))
+        self.location = None if location is None else printable(location_text(location))
 
     def __str__(self) -> str:
         text = Exception.__str__(self)
@@ -75,8 +77,8 @@ class RelaxWarning(UserWarning):
     """
 
     def __init__(self, message: str, location: object | None = None):
-        super().__init__(message)
-        self.location = None if location is None else location_text(location)
+        super().__init__(printable(message, lines=True))
+        self.location = None if location is None else printable(location_text(location))
 
     def __str__(self) -> str:
         text = super().__str__()

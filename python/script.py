@@ -25,6 +25,7 @@ from .dialect.functions import (
     num_input,
     transform_for,
 )
+from .dialect.printable import joined_lines
 from .dialect.struct_info import TensorInfo, is_tensor
 from .dialect.symbolic import dim_text
 from .dialect.traversal import Nested, run_nested
@@ -43,7 +44,7 @@ _HIDDEN = ("operandSegmentSizes", "resultSegmentSizes", "operand_segment_sizes")
 
 def script(module: ir.Module | ir.Operation) -> str:
     """The readable text of a module; functions in order, one line per op, cost linear in the number of ops."""
-    return "\n\n".join("\n".join(_function(f)) for f in functions(module))
+    return "\n\n".join(joined_lines(_function(f)) for f in functions(module))
 
 
 def _function(function: func.FuncOp) -> Iterator[str]:

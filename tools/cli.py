@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..dialect.errors import RelaxError
+from ..dialect.printable import printable
 from ..dialect.reports.report import plural
 from ..lowering.relax_pipeline import NARROW
 from .cli_named import NamedValues, add_dims, add_inputs
@@ -71,7 +72,7 @@ def run(argv: Sequence[str]) -> int:
 
 def _failed(line: str, reason: str, code: int) -> int:
     """Says what went wrong, and ends the other processes of ``mpiexec``, if this one has spoken to them."""
-    print(line, file=sys.stderr)
+    print(printable(line, lines=True).replace("\n", "\n  "), file=sys.stderr)
     collectives = sys.modules.get(f"{(__package__ or '').rpartition('.')[0]}.runtime.collectives")
     if collectives is not None:
         collectives.end_all_ranks(reason)
@@ -422,7 +423,7 @@ def _verify(arguments: argparse.Namespace) -> None:
             arguments.prepared, against, arguments.jobs, hook, rename=arguments.rename, cast=arguments.cast
         )
     text = f"verified {plural(verified, 'weight')} of {arguments.prepared}" + ("" if against is None else f" against {against}")
-    tell(arguments, text, {"verified": verified, "prepared": arguments.prepared, "against": against})
+    tell(arguments, [text], {"verified": verified, "prepared": arguments.prepared, "against": against})
 
 
 def _run(arguments: argparse.Namespace) -> None:

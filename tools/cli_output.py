@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..dialect.printable import joined_lines, printable
+
 __all__ = ["add_output_options", "set_up_logging", "tell"]
 
 
@@ -37,6 +39,9 @@ class _Handler(logging.StreamHandler[Any]):
         super().__init__(stream)
         self.setFormatter(logging.Formatter("%(name)s: %(message)s"))
 
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record), lines=True)
+
 
 def tell(arguments: argparse.Namespace, text: str | Iterable[str], data: Any, asked: bool = False) -> None:
     """Prints a result.
@@ -50,7 +55,7 @@ def tell(arguments: argparse.Namespace, text: str | Iterable[str], data: Any, as
     if arguments.json:
         print(json.dumps(data, indent=1, default=_plain))
     elif asked or not arguments.quiet:
-        print(text if isinstance(text, str) else "\n".join(text))
+        print(printable(text, lines=True) if isinstance(text, str) else joined_lines(text))
 
 
 def _plain(value: object) -> object:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from ..dialect.printable import printable
 from ..dialect.reports.report import bytes_text
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def _bar(what: str) -> Generator[Callable[[PrepareProgress], None]]:
     columns = (TextColumn(what), BarColumn(), DownloadColumn(True), TransferSpeedColumn(), TimeRemainingColumn(), name)
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("", total=None)
-        yield lambda p: progress.update(task, completed=p.bytes_done, total=p.bytes_total, description=p.tensor)
+        yield lambda p: progress.update(task, completed=p.bytes_done, total=p.bytes_total, description=printable(p.tensor))
 
 
 def _lines(what: str) -> Callable[[PrepareProgress], None]:

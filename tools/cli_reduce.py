@@ -58,7 +58,7 @@ def _reduce(arguments: argparse.Namespace) -> None:
     with replacing(arguments.output) as file:
         file.write(small.encode(errors="surrogateescape"))
     told = f"reduced {arguments.model} from {len(text)} to {len(small)} characters: {arguments.output}"
-    tell(arguments, told, {"output": arguments.output, "characters_before": len(text), "characters": len(small)})
+    tell(arguments, [told], {"output": arguments.output, "characters_before": len(text), "characters": len(small)})
 
 
 def _wanted(arguments: argparse.Namespace) -> str:

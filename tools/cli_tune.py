@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import RelaxError
+from ..dialect.printable import printable
 from ..dialect.reports.report import aligned
 from ..lowering.relax_pipeline import NARROW
 from .cli_named import add_dims, add_inputs
@@ -69,10 +70,14 @@ def _tune(arguments: argparse.Namespace) -> None:
         weights=arguments.weights,
         activations=arguments.activations,
         candidates=arguments.candidates,
-        told=_silent if arguments.quiet or arguments.json else print,
+        told=_silent if arguments.quiet or arguments.json else _told,
     )
     lines = [*_lines(found), f"wrote the plans to {arguments.output}"]
     tell(arguments, lines, {"output": arguments.output, "plans": [dataclasses.asdict(plan) for plan in found]})
+
+
+def _told(line: str) -> None:
+    print(printable(line))
 
 
 def _silent(line: str) -> None:

@@ -57,7 +57,7 @@ def _view(arguments: argparse.Namespace) -> None:
         file.write(text.encode())
     counts = {graph.name: len(graph.nodes) for graph in graphs[-1]}
     told = ", ".join(f"@{name} {plural(count, 'node')}" for name, count in counts.items())
-    tell(arguments, f"wrote {arguments.output}: {told or 'no functions'}", {"output": arguments.output, "nodes": counts})
+    tell(arguments, [f"wrote {arguments.output}: {told or 'no functions'}"], {"output": arguments.output, "nodes": counts})
 
 
 def _format_of(output: str) -> str:

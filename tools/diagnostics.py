@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..dialect.errors import DiagnosticError, RelaxError, RelaxWarning
+from ..dialect.printable import printable
 
 if TYPE_CHECKING:
     from ..dialect.bindings import ir
@@ -97,16 +98,17 @@ class Printer:
 
     def __call__(self, diagnostic: Diagnostic) -> None:
         self.errors += diagnostic.severity == "error"
-        place = self._styled(f"{_place(diagnostic)}: ", _BOLD)
+        place = self._styled(f"{printable(_place(diagnostic))}: ", _BOLD)
+        text = printable(diagnostic.text, lines=True).replace("\n", "\n  ")  # what looks like a line of ours is none
         kind = self._styled(f"{diagnostic.severity}: ", _COLOURS[diagnostic.severity])
-        print(f"{place}{kind}{self._styled(diagnostic.text, _BOLD)}", *self._context(diagnostic), sep="\n", file=self.stream)
+        print(f"{place}{kind}{self._styled(text, _BOLD)}", *self._context(diagnostic), sep="\n", file=self.stream)
 
     def _context(self, diagnostic: Diagnostic) -> list[str]:
         line = self.source.line(diagnostic.line) if diagnostic.file == self.source.name and diagnostic.line else None
         if line is None:
             return []
         before = line.encode()[: max(diagnostic.column - 1, 0)].decode(errors="ignore")
-        return [line, re.sub(r"[^\t]", " ", before) + self._styled("^", _CARET)]
+        return [printable(line), re.sub(r"[^\t]", " ", before) + self._styled("^", _CARET)]
 
     def _styled(self, text: str, style: str) -> str:
         return f"{style}{text}{_PLAIN}" if self._colours else text

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from ..errors import RelaxError
+from ..printable import joined_lines
 
 __all__ = [
     "OtherSection", "Report", "Section", "add", "aligned", "bytes_text", "change", "collecting", "is_collecting", "plural",
@@ -160,13 +161,13 @@ class Report:
         return cast("list[object]", items)
 
     def __str__(self) -> str:
-        return "\n".join(line for section in self.sections for line in section.lines()) or "nothing to report"
+        return joined_lines(line for section in self.sections for line in section.lines()) or "nothing to report"
 
     def __repr__(self) -> str:
         lines = self.summary()
         more = [f"  ... {len(lines) - _SHOWN} lines more"] if len(lines) > _SHOWN else []
         head = f"<{type(self).__name__} of {plural(len(self.sections), 'section')}; print() shows all>"
-        return "\n".join([head, *(f"  {line}" for line in lines[:_SHOWN]), *more])
+        return joined_lines([head, *(f"  {line}" for line in lines[:_SHOWN]), *more])
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the summary, and all of it to open."""

@@ -28,6 +28,7 @@ from ..dialect.elements import to_numpy
 from ..dialect.errors import RelaxError
 from ..dialect.functions import find_function, full_argument_names, functions, initial_state, is_private, name_of
 from ..dialect.passes.pipeline_text import parse_pipeline
+from ..dialect.printable import joined_lines
 from ..dialect.symbolic import Expr
 from ..module import Module
 from .differences import Difference, difference
@@ -166,7 +167,7 @@ class Comparison:
         lines += [f"brought by: {self.culprit}"] if self.culprit else []
         lines += [f"values inside: {len(self.values)} compared, {len(differing)} differ"] if self.values else []
         lines += [f"first: {differing[0]}"] if differing else []
-        return "\n".join([*lines, "equal" if self.equal else "different"])
+        return joined_lines([*lines, "equal" if self.equal else "different"])
 
 
 def compare_modules(expected: Module, found: Module, settings: Settings) -> Comparison:

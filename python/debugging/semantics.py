@@ -21,6 +21,7 @@ from ..dialect.ops import QuantizedGroupedMatMul, QuantizedMatMul
 from ..dialect.passes.options import parse_options
 from ..dialect.passes.pipeline_text import Element, parse_pipeline
 from ..dialect.passes.registry import registered_pass
+from ..dialect.printable import joined_lines
 from ..dialect.reference.interpreter import op_without_meaning
 from ..dialect.reference.numeric import is_float
 from ..dialect.traversal import nested_operations
@@ -95,7 +96,7 @@ class SemanticsCheck:
 
     def __str__(self) -> str:
         lines = [f"verify-semantics: {self.compared} results compared"]
-        return "\n".join([*lines, *(f"verify-semantics: not compared: {s}" for s in self.skipped)])
+        return joined_lines([*lines, *(f"verify-semantics: not compared: {s}" for s in self.skipped)])
 
     def _compared(
         self, element: str, module: ir.Operation, runs: Mapping[str, FunctionRun], seed: int

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..dialect.printable import joined_lines
 from ..dialect.reports.report import aligned, bytes_text
 from ..runtime.prepare import PrepareReport
 from .arena_picture import ArenaBlock
@@ -101,7 +102,7 @@ class Profile:
         table = aligned([titles, *rows, between], right=[2, 3, 4, 5, 6, 7])
         machine = f"{limits.machine}: {limits.flops / 1e9:.1f} GFLOP/s {limits.kind}, {limits.bandwidth / 1e9:.1f} GB/s"
         machine = self.note or machine
-        return "\n".join([f"@{self.entry}: {took}", machine, *table, *self._others()])
+        return joined_lines([f"@{self.entry}: {took}", machine, *table, *self._others()])
 
     def _others(self) -> Iterator[str]:
         """What was done beside."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..dialect.extern_functions import library_text
+from ..dialect.printable import printable
 from ..lowering.c_prefix import prefix_of
 from ..lowering.collective_call import ELEMENTS
 from ..lowering.manifest import Manifest
@@ -118,8 +119,8 @@ def _declaration(entry: EntrySpec, more: str) -> list[str]:
 
 
 def _comment(text: str) -> str:
-    """Text that cannot end the comment it stands in."""
-    return text.replace("*/", "* /").replace("\n", " ").replace("\\", "/")
+    """Text that neither ends the comment it stands in nor seems to begin one."""
+    return printable(text.replace("\\", "/")).replace("*/", "* /").replace("/*", "/ *")
 
 
 def _escaped(text: str) -> str:

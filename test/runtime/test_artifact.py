@@ -266,7 +266,13 @@ def test_targets() -> None:
 
 @pytest.mark.parametrize("language", ["c", "c++"])
 def test_the_header_compiles(tmp_path: Path, language: str) -> None:
-    main = entry("*/ evil\n", "f", inputs=[tensor("*/", ["n"])], symbols=[{"name": "n", "min": 1, "max": 8}], checks=["a */ b"])
+    main = entry(
+        "*/ /*/ evil\n\\",
+        "f",
+        inputs=[tensor("*/", ["n"]), tensor("/*\x1b\u2028", ["n"])],
+        symbols=[{"name": "n", "min": 1, "max": 8}],
+        checks=["a */ b"],
+    )
     header = executable_of(manifest(entries=[main]), object_with_f()).header
     (tmp_path / "module.h").write_text(header)
     (tmp_path / "user.c").write_text(
@@ -275,7 +281,9 @@ def test_the_header_compiles(tmp_path: Path, language: str) -> None:
     command = [c_compiler(), "-x", language, "-Wall", "-Werror", "-fsyntax-only", "user.c"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    assert "entry * / / * / evil\\n/" in header
     assert "tensors[0]: input * /: f32[n]" in header
+    assert r"tensors[1]: input / *\x1b\u2028: f32[n]" in header
     assert "symbols[0]: n, from 1 to 8" in header
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.tools import cli
+from relaxir.tools import cli, relax_opt
 from relaxir.weights import write_safetensors
 
 Json = Callable[..., dict]
@@ -113,3 +113,44 @@ def test_notebooks_show_the_page(folder: Path):
     assert shown.startswith("<iframe srcdoc=")
     assert "<script" not in shown  # but escaped, in the frame's own page
     assert "sandbox=" in shown
+
+
+#: Names that would steer a terminal, or look like lines of ours.
+STEERING = r"""
+func.func @"f\1B[31mRED\0D\0Aerror: fake"(%x: tensor<4xf32> {relax.name = "x\1B]0;title\07\0Aforged"})
+    -> (tensor<4xf32> {relax.name = "y\C2\9B\E2\80\AE"}) attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+def test_names_do_not_steer_the_terminal(folder: Path, capfd: pytest.CaptureFixture[str]):
+    (folder / "named.mlir").write_text(STEERING)
+    for code, *arguments in (
+        (0, "info", "named.mlir"),
+        (0, "compile", "named.mlir", "-o", "named.relax", "-v"),
+        (0, "run", "named.relax", "--random", "-o", "out.npz"),
+        (0, "compare", "named.mlir", "--values"),
+        (0, "profile", "named.relax", "--random", "--seconds", "0.01"),
+        (0, "view", "named.mlir", "-o", "named.html"),
+        (1, "run", "named.relax", "-o", "out.npz"),
+    ):
+        assert cli.run(arguments) == code
+        told = "".join(capfd.readouterr())
+        assert {c for c in told if not c.isprintable()} <= {"\n"}, arguments
+        assert [line for line in told.splitlines() if line.startswith(("error: fake", "forged"))] == [], arguments
+        assert r"f\x1b[31mRED\r" in told or r"x\x1b]0;title\x07" in told or r"y\x9b\u202e" in told
+    assert cli.run(["info", "named.mlir", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["functions"][0]["name"] == "f\x1b[31mRED\r\nerror: fake"
+
+
+def test_relax_opt_shows_names_as_they_are_written(folder: Path, capsys: pytest.CaptureFixture[str]):
+    (folder / "named.mlir").write_text(STEERING.replace("relax.exp", "relax.exp\x1b").replace("@", "\x1b@"))
+    assert relax_opt.run(["named.mlir"]) == 1
+    assert "\x1b" not in capsys.readouterr().err
+    (folder / "named.mlir").write_text(STEERING)
+    assert relax_opt.run(["named.mlir", "--emit=script"]) == 0
+    assert r"func @f\x1b[31mRED\r\nerror: fake(" in capsys.readouterr().out
+    assert relax_opt.run(["named.mlir", '--relax-inline=functions={"a\\1B\\0Aerror: fake"}']) == 1
+    assert "got @a\\x1b\n  error: fake" in capsys.readouterr().err

@@ -43,4 +43,4 @@ def test_names_in_a_pipeline_survive(tmp_path, capsys):
     flags = ['--relax-inline=functions={"a\\0A b"}', f"--mlir-pass-pipeline-crash-reproducer={saved}"]
     for arguments in ([str(source), *flags], [str(saved), "--run-reproducer"]):
         assert relax_opt.run(arguments) == 1
-        assert "expected functions of the module for option 'functions', got @a\n b" in capsys.readouterr().err
+        assert "expected functions of the module for option 'functions', got @a\n   b" in capsys.readouterr().err
