@@ -206,7 +206,7 @@ class EntrySpec:
         """How many inputs calls may take by position. What a call takes beside inputs cannot be the name of one there."""
         return len(self.inputs) - (0 if _OF_CALLS & {*self.keyword} else len(self.keyword))
 
-    def call_of(self, inputs: Sequence[_Value]) -> tuple[tuple[_Value, ...], dict[str, _Value]]:
+    def call_of(self, inputs: Sequence[_Value]) -> tuple[tuple[_Value, ...], dict[str, Any]]:
         """Inputs in their order as a call takes them: by position and by name."""
         count = self.positional
         return tuple(inputs[:count]), {s.name: v for s, v in zip(self.inputs[count:], inputs[count:], strict=True)}

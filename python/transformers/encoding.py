@@ -73,7 +73,8 @@ class CompiledEncoder(CompiledModel):
         missing = [n for n in self._names if n not in given and n not in ("attention_mask", "token_type_ids")]
         if missing:
             raise RelaxError(f"expected inputs {', '.join(self._names)}, got no {missing[0]}")
-        found: Any = self._executable(**{n: _as_exported(n, given.get(n, self._default(n, given))) for n in self._names})
+        inputs: dict[str, Any] = {n: _as_exported(n, given.get(n, self._default(n, given))) for n in self._names}
+        found: Any = self._executable(**inputs)
         results = self._output(**dict(zip(self._results, (found,) if len(self._results) == 1 else found, strict=True)))
         as_dict = self.config.return_dict if return_dict is None else return_dict
         return results if as_dict else results.to_tuple()
