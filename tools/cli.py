@@ -250,23 +250,21 @@ def _add_output(
     command.add_argument("-o", "--output", required=required, metavar=metavar, type=kind)
 
 
-def _named_files(texts: Sequence[str]) -> dict[str, str]:
+def _named_files(given: Sequence[NamedRead]) -> dict[str, str]:
     """Files by the name of their function; one alone is ``main``."""
     found: dict[str, str] = {}
-    for text in texts:
-        name, separator, path = text.partition("=")
-        if not separator:
-            name, path = "main", text
-        if not separator and len(texts) > 1:
-            raise RelaxError(f"expected a name for each of several programs, as prefill={text}, got '{text}'")
+    for one in given:
+        if one.name is None and len(given) > 1:
+            raise RelaxError(f"expected a name for each of several programs, as prefill={one}, got '{one}'")
+        name = "main" if one.name is None else one.name
         if name in found:
             raise RelaxError(f"expected distinct names of programs, got '{name}' twice")
-        found[name] = path
+        found[name] = one.path
     return found
 
 
 def _import(arguments: argparse.Namespace) -> None:
-    models: list[str] = arguments.models
+    models: list[NamedRead] = arguments.models
     if len(models) == 1 and models[0].endswith(".onnx"):
         _import_onnx(models[0], arguments)
         return

@@ -35,14 +35,19 @@ class Read(str):
 
 
 class NamedRead(Read):
-    """``NAME=PATH``, or a path."""
+    """``NAME=PATH``, or a path, which may have a ``=``."""
 
     __slots__ = ()
 
     @property
+    def name(self) -> str | None:
+        """What it is called, None of a path alone."""
+        name, separator, _ = self.partition("=")
+        return name if separator and os.sep not in name and not os.path.exists(self) else None
+
+    @property
     def path(self) -> str:
-        name, separator, path = self.partition("=")
-        return os.path.expanduser(path if separator else name)
+        return self if self.name is None else os.path.expanduser(self.partition("=")[2])
 
 
 class Written(str):
@@ -72,9 +77,13 @@ def refuse_lost(arguments: argparse.Namespace) -> None:
     """Refuses what would be lost: something that is read and written, or two outputs in one place.
 
     Raises:
-        RelaxError: an output is what is read, is a file of an artifact that is read, or holds what is read; or is another one.
+        RelaxError: an output is what is read, is a file of an artifact that is read, or holds what is read; or is another one;
+            or standard input is read twice.
     """
-    found = [v for value in vars(arguments).values() for v in _paths(value) if v not in _STANDARD]
+    every = [v for value in vars(arguments).values() for v in _paths(value)]
+    if sum(isinstance(v, Read) and v == "-" for v in every) > 1:
+        raise RelaxError("expected '-', standard input, once, got it twice")
+    found = [v for v in every if v not in _STANDARD]
     written = [v for v in found if isinstance(v, Written)]
     for output in written:
         for given in (v for v in found if isinstance(v, Read)):

@@ -44,7 +44,7 @@ def load_exported_program(path: str | os.PathLike[str]) -> ExportedProgram:
     operators = _operators(name)
     _import_homes({space for _, space in operators})
     try:
-        with without_warnings():
+        with without_logs():  # of each reader that torch has tried: a traceback
             return torch.export.load(name)
     except Exception as error:  # torch's reader fails in as many ways as there are damaged files
         unknown = _unregistered(operators)

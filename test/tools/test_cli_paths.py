@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -137,3 +139,27 @@ def test_a_view_s_name_says_its_format(
 
 def _contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_paths_with_a_sign_of_equality(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(files / "m.pt2", "a=b.pt2")
+    for path in ("a=b.pt2", "./a=b.pt2", "main=./a=b.pt2"):
+        assert cli.run(["import", path, "-o", "y.mlir"]) == 0
+    assert cli.run(["import", "a=b.pt2", "-o", "a=b.pt2"]) == 1
+
+
+def test_standard_input_is_read_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["view", "-", "-", "-o", "x.html"]) == 1
+    assert "expected '-', standard input, once, got it twice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"", b"PK no archive", b"text"])
+def test_what_is_no_program_is_said_in_one_line(content: bytes, tmp_path: Path) -> None:
+    """In a process of its own: torch's logs have the standard errors that there were when it was imported."""
+    (tmp_path / "m.pt2").write_bytes(content)
+    command = [sys.executable, "-m", "relaxir", "import", "m.pt2", "-o", "y.mlir"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: 'm.pt2': expected a program saved by torch.export.save, got ")
+    assert done.stderr.count("\n") == 1
