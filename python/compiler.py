@@ -213,7 +213,7 @@ def _module_of(given: Module | str | os.PathLike[str]) -> Module:
     if isinstance(given, Module):
         return given
     if not isinstance(given, str | os.PathLike):
-        raise RelaxError(f"expected a relaxir.Module or the path of one, got {type(given).__name__}")
+        raise RelaxError(f"expected a relaxir.Module or the path of one, got {type(given).__name__}{_hint(given)}")
     name = path_text(given)
     if name.endswith(".mlir"):
         return Module.load(name)
@@ -226,6 +226,16 @@ def _module_of(given: Module | str | os.PathLike[str]) -> Module:
 
         return from_onnx(name)
     raise RelaxError(f"expected a .mlir, .onnx or .pt2 file (torch.export.save), got '{name}'")
+
+
+def _hint(given: object) -> str:
+    """How something of another library becomes a module."""
+    bases = {f"{cls.__module__}.{cls.__name__}" for cls in type(given).__mro__}
+    if "torch.export.exported_program.ExportedProgram" in bases:
+        return ": relaxir.from_torch imports it"
+    if "torch.nn.modules.module.Module" in bases:
+        return ": relaxir.from_torch imports what torch.export.export(model, inputs) makes of it"
+    return ": relaxir.from_onnx imports it" if any(name.endswith(".ModelProto") for name in bases) else ""
 
 
 def _check_choices(weights: object, activations: object, convolutions: object) -> None:
@@ -245,7 +255,8 @@ def compiler_for(target: str, device: str | None, plan_table: str | os.PathLike[
     expect_text(target, "a target as text")
     expect_text(device, "a device as text", optional=True)
     backend = backend_of(target)
-    folder = plan_table_directory() if plan_table is None else os.fspath(plan_table)
+    measured = target.partition(":")[0] == "cuda"
+    folder = (plan_table_directory() if measured else None) if plan_table is None else os.fspath(plan_table)
     return backend.compiler_for(target, {**backend.make_runtime(device).here(), "plan_table": folder})
 
 

@@ -72,8 +72,11 @@ def dump_directory() -> str | None:
 
 
 def plan_table_directory() -> str | None:
-    """Where measured plans are, None when not set."""
-    return os.environ.get("RELAXIR_PLAN_TABLE") or None
+    """Where measured plans are, None when not set. Raises RelaxError where that is no folder."""
+    folder = os.environ.get("RELAXIR_PLAN_TABLE") or None
+    if folder is not None and not os.path.isdir(folder):
+        raise RelaxError(f"expected a folder with measured plans in RELAXIR_PLAN_TABLE, got '{folder}'")
+    return folder
 
 
 def _positive(name: str, what: str) -> int | None:

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import torch
 
 import relaxir as rx
 from relaxir.lowering.marks import LOWERED, WRITABLE
@@ -106,6 +107,13 @@ def test_unknown_targets_and_modules_are_refused() -> None:
         rx.compile(module, target="tpu")
     with pytest.raises(rx.RelaxError, match=r"expected a relaxir.Module or the path of one, got int"):
         rx.compile(1)  # pyright: ignore[reportArgumentType]
+    model = torch.nn.Linear(2, 2)
+    with pytest.raises(
+        rx.RelaxError, match=r"got Linear: relaxir.from_torch imports what torch.export.export\(model, inputs\)"
+    ):
+        rx.compile(model)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(rx.RelaxError, match=r"got ExportedProgram: relaxir.from_torch imports it"):
+        rx.compile(torch.export.export(model, (torch.ones(2),)))  # pyright: ignore[reportArgumentType]
     with pytest.raises(rx.RelaxError, match=r"expected a .mlir, .onnx or .pt2 file \(torch.export.save\), got 'func"):
         rx.compile("func.func @main()")
     with pytest.raises(rx.RelaxError, match="expected a public function to compile, got none"):

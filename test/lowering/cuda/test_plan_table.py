@@ -117,6 +117,10 @@ def test_the_environment_says_where_plans_are(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("RELAXIR_PLAN_TABLE", str(_written(tmp_path)))
     assert plans(rx.compile(_module(), TARGET, device="emulated")) == [_WIDE]
     rx.compile(_module(), "cpu")
+    monkeypatch.setenv("RELAXIR_PLAN_TABLE", str(tmp_path / "nowhere"))
+    rx.compile(_module(), "cpu")
+    with pytest.raises(RelaxError, match=r"expected a folder with measured plans in RELAXIR_PLAN_TABLE, got '.*nowhere'"):
+        rx.compile(_module(), TARGET, device="emulated")
 
 
 def _compiled(folder: Path, target: str = TARGET) -> rx.Executable:
