@@ -11,13 +11,10 @@ import re
 
 from ..dialect.bindings import func, ir
 from ..dialect.errors import RelaxError
-from ..dialect.functions import name_of
+from ..dialect.functions import C_PREFIX, name_of
 from .c_prefix import DEFAULT, in_c
 
-__all__ = ["C_PREFIX", "set_prefix", "symbol_name"]
-
-#: On a module, a string: the prefix. Users may write it, too.
-C_PREFIX = "relax.c_prefix"
+__all__ = ["set_prefix", "symbol_name"]
 
 #: How the C names begin that an image has beside those of its functions.
 _OF_IMAGES = ("relaxir_cuda_", "relaxir_hip_", "relaxir_manifest_")

@@ -136,9 +136,9 @@ def test_names_of_inputs_in_messages(strict, tmp_path):
     torch.export.save(program, tmp_path / "model.pt2")
     for source in (program, tmp_path / "model.pt2"):
         exe = rx.compile(rx.from_torch(source))
-        assert float(exe(torch.zeros(2), torch.zeros(5), torch.zeros(3))[0][0]) == 1
+        assert float(exe(torch.zeros(2), torch.zeros(5), k=torch.zeros(3))[0][0]) == 1
         with pytest.raises(rx.RelaxError, match=r"k_a_0.shape\[0\] != xs_1.shape\[0\] \("):
-            exe(torch.zeros(2), torch.zeros(3), torch.zeros(3))
+            exe(torch.zeros(2), torch.zeros(3), k=torch.zeros(3))
 
 
 def test_what_decompositions_assume_counts_as_well(monkeypatch):
