@@ -4,8 +4,8 @@ A public function with ``relax.num_input = k`` takes ``k`` run-time inputs, then
 the attribute ``relax.name``; one without it goes by its kind and position everywhere: ``input0``, ``weight3``, ``output1``.
 ``relax.state = {cache = dense<0.0> : tensor<..>}`` names inputs that are state, with their first values: the result of the
 same name is the next value. ``relax.keyword = ["mask"]`` names the inputs that calls from Python have to name, the last ones.
-``relax.c_prefix = "encoder"`` on the module is how the C names of its functions begin. ``relax.transform_for = @main`` marks the
-function that prepares the weights of ``@main``; a list of functions, one that prepares the weights of all of them.
+``relax.c_prefix = "encoder"`` on the module is how the C names of its functions begin. ``relax.transform_for = @main`` marks
+the function that prepares the weights of ``@main``; a list of functions, one that prepares the weights of all of them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from .errors import RelaxError
 
 __all__ = [
     "C_PREFIX", "KEYWORD", "NAME", "NUM_INPUT", "STATE", "TRANSFORM_FOR", "argument_names", "body_of", "completed",
-    "find_function", "full_argument_names", "functions", "initial_state", "is_private", "keyword_inputs", "name_of", "num_input",
-    "result_names", "returned_values", "set_names", "set_num_input", "terminator", "transform_for", "transform_targets",
-    "update_type",
+    "find_function", "full_argument_names", "functions", "initial_state", "is_private", "keyword_inputs", "name_of",
+    "num_input", "result_names", "returned_values", "set_names", "set_num_input", "terminator", "transform_for",
+    "transform_targets", "update_type",
 ]  # fmt: skip
 
 NUM_INPUT = "relax.num_input"

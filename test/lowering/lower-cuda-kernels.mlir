@@ -28,7 +28,7 @@
 // CHECK: scf.if
 // CHECK-NEXT: scf.for
 // CHECK-NEXT: memref.load
-// CHECK-NEXT: arith.mulf
+// CHECK-NEXT: arith.subf
 // CHECK-NEXT: memref.store
 // CHECK-NEXT: scf.yield
 // CHECK: gpu.barrier
@@ -90,7 +90,7 @@ module attributes {relax.cuda_target = "cuda:sm_80"} {
     %one = arith.constant 1.0 : f32
     %last = scf.for %i = %c0 to %c4 step %c1 iter_args(%product = %one) -> (f32) {
       %a = memref.load %x[%i] : memref<4xf32>
-      %next = arith.mulf %product, %a : f32
+      %next = arith.subf %product, %a : f32
       memref.store %next, %y[%i] : memref<4xf32>
       scf.yield %next : f32
     }
@@ -103,7 +103,7 @@ module attributes {relax.cuda_target = "cuda:sm_80"} {
     %one = arith.constant 1.0 : f32
     %last = scf.for %i = %c0 to %c4 step %c1 iter_args(%product = %one) -> (f32) {
       %a = memref.load %x[%i] : memref<4xf32>
-      %next = arith.mulf %product, %a : f32
+      %next = arith.subf %product, %a : f32
       scf.yield %next : f32
     }
     memref.store %last, %y[] : memref<f32>
