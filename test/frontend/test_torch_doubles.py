@@ -27,6 +27,8 @@ FORMULAS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "avg_pool by 7": lambda x: functional.avg_pool2d(x[None, None], 2, divisor_override=7),
     "adaptive_avg_pool": lambda x: functional.adaptive_avg_pool2d(x[None, None], (2, 3)),
     "hann": lambda x: x[:, :3] * torch.hann_window(3, dtype=torch.float64),
+    "hamming": lambda x: x * torch.hamming_window(4, False, 0.6, 0.3, dtype=torch.float64),
+    "kaiser": lambda x: x * torch.kaiser_window(4, True, 7.0, dtype=torch.float64),
     "fft": lambda x: torch.fft.rfft(x).abs(),
     "affine_grid": lambda x: functional.affine_grid(x[None, :2, :3], [1, 1, 3, 7], align_corners=False),
     "grid_sample": lambda x: functional.grid_sample(

@@ -95,6 +95,26 @@ def _fractions(op: TorchOp, start: Any, end: Any, step: Any) -> ir.Value:
     return float_table(start + step * np.arange(count), op.dtype)
 
 
+#: How many numbers windows take behind their length, by the operator's form.
+_OF_WINDOWS = {"": 0, ".periodic": 1, ".periodic_alpha": 2, ".periodic_alpha_beta": 3, ".beta": 2}
+_WINDOWS = [
+    *(f"aten.{name}_window{form}" for name in ("bartlett", "blackman") for form in ("", ".periodic")),
+    *(f"aten.hamming_window{form}" for form in ("", ".periodic", ".periodic_alpha", ".periodic_alpha_beta")),
+    *(f"aten.kaiser_window{form}" for form in ("", ".periodic", ".beta")),
+]
+
+
+@handles(*_WINDOWS)
+def _window(op: TorchOp) -> ir.Value:
+    """A window of a known length, as torch computes it in f64. (Its own decompositions have that of Hann.)"""
+    import torch
+
+    name, _, form = op.key.removeprefix("aten.").partition(".")
+    numbers = [op.number(1 + i) for i in range(_OF_WINDOWS[f".{form}" if form else ""])]
+    made: torch.Tensor = getattr(torch, name)(op.integer(0, "length of a window"), *numbers, dtype=torch.float64)
+    return float_table(made.numpy(), op.dtype)
+
+
 @handles("aten.tril", "aten.triu")
 def _triangle(op: TorchOp) -> ir.Value:
     op_class = ops.Tril if op.key == "aten.tril" else ops.Triu
