@@ -107,6 +107,8 @@ def _target_sizes(b: LinalgBuilder, x: Tensor, shape: Sequence[Dim]) -> list[Siz
 
 
 def _regroup(b: LinalgBuilder, value: ir.Value, before: Sequence[Dim], after: Sequence[Dim], sizes: Sequence[Size]) -> ir.Value:
+    if 0 in before or 0 in sizes:  # of no elements; of an open dimension and 0, dimensions that are one are of unknown size
+        return b.empty(sizes, value_type(value).element_type)
     pairs = _pairs(before, after)
     if pairs is None:
         pairs = [(list(range(len(before))), list(range(len(after))))]

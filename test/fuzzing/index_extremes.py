@@ -22,7 +22,7 @@ from support.op_samples import inputs_of, load, op_of, samples
 
 __all__ = ["check"]
 
-DTYPES = ("i64", "i32", "i16", "i8", "i4", "i1", "ui64", "ui32", "ui16", "ui8", "ui4")
+DTYPES = ("i64", "i32", "i16", "i8", "i4", "ui64", "ui32", "ui16", "ui8", "ui4")
 #: Sets of indices that an executable is called with.
 CALLS = 12
 
@@ -89,7 +89,7 @@ def _check_function(text: str, rng: random.Random) -> None:
 def _extremes(dtype: np.dtype, size: int) -> list[int]:
     """Numbers around the sizes of arrays, and of the dtype."""
     name = dtype_name(dtype)
-    bits, signed = int(name.lstrip("ui")), name.startswith("i") and name != "i1"
+    bits, signed = int(name.lstrip("ui")), name.startswith("i")
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     around = [d for n in range(size + 1) for d in (n, -n, -n - 1, n + 1)]
     wanted = [*around, 10**9, -(10**9), 1 << 31, -(1 << 31), (1 << 32) - 1, 1 << 62, -(1 << 62), low, high, low + 1, high - 1]
