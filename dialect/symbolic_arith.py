@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 
 from .bindings import ir
+from .errors import RelaxError
 from .symbolic import Expr
 
 __all__ = ["arithmetic_tree", "emit_index", "may_be_negative"]
@@ -20,7 +21,10 @@ _ARITH: dict[type[ast.operator], str] = {
 
 
 def emit_index(dim: int | Expr, symbols: Mapping[str, ir.Value] | Callable[[str], ir.Value]) -> ir.Value:
-    """Emits ops at the insertion point that compute a dimension; ``symbols`` gives the ``index`` value of each name."""
+    """Emits ops at the insertion point that compute a dimension; ``symbols`` gives the ``index`` value of each name.
+
+    Raises RelaxError where a number of the expression is no 64-bit integer.
+    """
     value_of = symbols if callable(symbols) else symbols.__getitem__
 
     def build(node: ast.expr) -> ir.Value:
@@ -66,5 +70,7 @@ def _emit(name: str, left: ir.Value, right: ir.Value) -> ir.Value:
 
 
 def _constant(number: int) -> ir.Value:
+    if not -(2**63) <= number < 2**63:
+        raise RelaxError(f"expected sizes whose computation fits 64 bits, got {number} in it")
     index = ir.IndexType.get()
     return ir.Operation.create("arith.constant", [index], attributes={"value": ir.IntegerAttr.get(index, number)}).result

@@ -13,8 +13,12 @@ from ..struct_info import TensorInfo
 from ..symbolic import Dim, dim_text, is_open
 
 __all__ = [
-    "DynamicStridedSlice", "GatherElements", "GatherND", "IndexCopy", "PackedTake", "ScatterElements", "StridedSlice", "Take",
+    "NO_SIZE_REACHES", "DynamicStridedSlice", "GatherElements", "GatherND", "IndexCopy", "PackedTake", "ScatterElements",
+    "StridedSlice", "Take",
 ]  # fmt: skip
+
+#: A constant slice bound from here on, or as far before the start, means the end of a dimension of any size, or its start.
+NO_SIZE_REACHES = 2**31
 
 #: What an update does to the element that is there.
 _REDUCTIONS = ("update", "add", "mul", "min", "max")
@@ -283,11 +287,13 @@ def slice_bound(bound: Dim, size: Dim) -> Dim:
     """A slice bound counted from the start and limited to ``[0, size]``; symbolic bounds are taken to lie inside."""
     if bound is None or size is None or is_open(size):
         return bound if isinstance(bound, int) and bound == 0 else None
+    if isinstance(bound, int) and bound >= NO_SIZE_REACHES:
+        return size
+    if isinstance(bound, int) and bound <= -NO_SIZE_REACHES:
+        return 0
     if isinstance(bound, int) and bound < 0:
         bound = size + bound
-    if isinstance(bound, int) and isinstance(size, int):
-        return min(max(bound, 0), size)
-    return size if isinstance(bound, int) and bound >= 2**31 else bound
+    return min(max(bound, 0), size) if isinstance(bound, int) and isinstance(size, int) else bound
 
 
 def _slice_length(size: Dim, begin: Dim, end: Dim, stride: int, axis: int) -> Dim:
@@ -295,10 +301,10 @@ def _slice_length(size: Dim, begin: Dim, end: Dim, stride: int, axis: int) -> Di
     if start is None or stop is None:
         return None
     length = (stop - start + stride - 1) // stride
-    if isinstance(length, int) and length <= 0:
-        return 0
     limits = f"[{dim_text(start)}, {dim_text(stop)})"
     message = f"expected a slice inside of dimension {axis}, got {limits} of {dim_text(size)}"
-    for low, high in ((0, start), (start, stop), (stop, size)):
+    is_empty = isinstance(length, int) and length <= 0
+    inner = ((0, stop), (start, size)) if is_empty else ((start, stop),)
+    for low, high in ((0, start), *inner, (stop, size)):
         require_at_most(low, high, message)
-    return length
+    return 0 if is_empty else length

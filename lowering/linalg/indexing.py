@@ -12,6 +12,7 @@ from ...dialect.analysis.index_range import reads_inside
 from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
+from ...dialect.ops.indexing import NO_SIZE_REACHES
 from ...dialect.symbolic import Dim
 from ..entries import entry_of
 from .builder import Input, LinalgBuilder, Size, read, value_type
@@ -23,9 +24,6 @@ from .scalar import Scalar, emit, maximum, minimum, select
 from .slicing import extract_slice, insert_slice
 
 __all__: list[str] = []
-
-#: A slice end from here on means the end of the dimension, as the op's inference has it.
-_END = 2**31
 
 
 @lowering("relax.take")
@@ -340,11 +338,13 @@ def _range(b: LinalgBuilder, size: Size, bounds: tuple[Dim, Dim, int], limited: 
 
 def _bound(b: LinalgBuilder, bound: Dim, size: Size) -> Size:
     """A slice bound counted from the start. Only constants are limited to the dimension."""
+    if isinstance(bound, int) and bound <= -NO_SIZE_REACHES:
+        return 0
     if isinstance(bound, int) and bound < 0:
         bound_size = b.arith("addi", size, bound)
         return max(bound_size, 0) if isinstance(bound_size, int) else bound_size
     if isinstance(bound, int):
-        return min(bound, size) if isinstance(size, int) else size if bound >= _END else bound
+        return min(bound, size) if isinstance(size, int) else size if bound >= NO_SIZE_REACHES else bound
     return b.evaluate(bound)
 
 

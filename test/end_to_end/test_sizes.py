@@ -247,3 +247,30 @@ def test_types_that_prove_everything_cost_no_check(rows: int | str) -> None:
         z = b.reshape(b.permute_dims(b.attention(q, q, q), axes=[1, 0, 2]), (rows, 16))
         b.output(b.softmax(b.concat([x + z, b.strided_slice(z, axes=[1], begin=[4], end=[12])], axis=1)))
     assert rx.compile(b.build()).manifest.entries["main"].checks == ()
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(1, False), (2, False), (3, True), (5, True), (9, True), (10, False)])
+def test_a_slice_that_is_empty_whatever_its_symbol(rows: int, fits: bool) -> None:
+    """Its bounds are inside of the dimension all the same: ``m - 3`` of 1 would count from the end."""
+    b = rx.Builder()
+    with b.function("main"):
+        x, _ = b.input("x", (8, 2), "f32"), b.input("y", ("m",), "f32")
+        b.output(y=b.strided_slice(x, axes=[0], begin=["m - 1"], end=["m - 3"]))
+    module = b.build()
+    arrays = np.ones((8, 2), np.float32), np.ones(rows, np.float32)
+    for run in (rx.compile(module), lambda *a: rx.evaluate(module, "main", *a)):
+        if fits:
+            assert np.asarray(run(*arrays)).reshape(-1, 2).shape == (0, 2)
+            continue
+        with pytest.raises(rx.RelaxError, match="expected a slice inside of dimension 0"):
+            run(*arrays)
+
+
+@pytest.mark.parametrize("size", [0, 1, 6])
+@pytest.mark.parametrize(("begin", "end"), [(-(2**63), 4), (-(2**31), "n"), (-(2**63), 2**63 - 1), (2**31, 2**63 - 1)])
+def test_constant_slice_bounds_that_no_size_reaches(begin: int, end: int | str, size: int) -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(y=b.strided_slice(b.input("x", ("n + 4",), "f32"), axes=[0], begin=[begin], end=[end]))
+    x = np.arange(size + 4, dtype=np.float32)
+    np.testing.assert_array_equal(rx.compile(b.build())(x), x[begin : size if end == "n" else end])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import llvmlite.binding as llvm
 import pytest
 
+import relaxir as rx
 from relaxir.dialect import symbolic
 from relaxir.dialect.bindings import ir, passmanager
 from relaxir.dialect.context import new_context
@@ -48,6 +49,18 @@ def test_emitted_ops_fold_to_the_value(text: str) -> None:
             passmanager.PassManager.parse("builtin.module(canonicalize)").run(module.operation)
             (constant, _) = list(block.operations)
             assert ir.IntegerAttr(constant.attributes["value"]).value == symbolic.evaluate(dim, {"n": n, "m": m})
+
+
+def test_a_number_that_no_index_holds_is_refused() -> None:
+    dim = symbolic.parse("n - 9223372036854775807")
+    assert isinstance(dim, symbolic.Expr)
+    with new_context(), ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            index = ir.IndexType.get()
+            n = ir.Operation.create("arith.constant", [index], attributes={"value": ir.IntegerAttr.get(index, 1)})
+            with pytest.raises(rx.RelaxError, match="computation fits 64 bits, got 9223372036854775812 in it"):
+                emit_index(dim - 5, {"n": n.result})
 
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
