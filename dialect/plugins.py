@@ -25,14 +25,16 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
 from .errors import RelaxError
 
-__all__ = ["BACKENDS", "GROUPS", "KERNELS", "OPS", "PASSES", "TORCH_OPS", "load", "load_parts", "plugins", "sources"]
+__all__ = [
+    "BACKENDS", "GROUPS", "KERNELS", "OPS", "PASSES", "TORCH_OPS", "load", "load_one", "load_parts", "plugins", "sources",
+]  # fmt: skip
 
 BACKENDS = "relaxir.backends"
 KERNELS = "relaxir.kernels"
@@ -63,24 +65,38 @@ def load_parts(part: str) -> None:
 
 
 @functools.cache
-def load(group: str) -> tuple[Any, ...]:
+def load(group: str, wanted: str, fits: Callable[[Any], bool]) -> tuple[Any, ...]:
     """What the entry points of a group name, in the order of their names; imported once.
 
+    Args:
+        group: one of ``GROUPS``.
+        wanted: what each of them has to be, for messages.
+        fits: whether it is that.
+
     Raises:
-        RelaxError: one does not load.
+        RelaxError: one does not load, or names something else.
     """
-    return tuple(_loaded(entry) for entry in plugins(group))
+    return tuple(_fitting(entry, wanted, fits) for entry in plugins(group))
 
 
-def _loaded(entry: EntryPoint) -> Any:
+def load_one(entry: EntryPoint) -> Any:
+    """What an entry point names. Raises RelaxError where it does not load."""
     try:
         return entry.load()
     except Exception as error:  # whatever its own code does
         raise RelaxError(f"expected plug-in '{entry.name}' of {entry.group} at {entry.value}, got {_reason(error)}") from error
 
 
+def _fitting(entry: EntryPoint, wanted: str, fits: Callable[[Any], bool]) -> Any:
+    found = load_one(entry)
+    if not fits(found):
+        kind = type(found).__name__
+        raise RelaxError(f"expected plug-in '{entry.name}' of {entry.group} at {entry.value} to be {wanted}, got {kind}")
+    return found
+
+
 def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, ImportError | RelaxError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, ImportError | AttributeError | RelaxError) else f"{type(error).__name__}: {error}"
 
 
 def sources() -> Iterator[Path]:

@@ -95,10 +95,14 @@ def backend_named(name: str) -> Backend:
 def _known() -> dict[str, Backend]:
     """Ours and those of other packages. Raises RelaxError when two have one name."""
     found = dict(_BACKENDS)
-    for backend in load(BACKENDS):
+    for backend in load(BACKENDS, "a relaxir.extend.Backend", _is_backend):
         if found.setdefault(backend.name, backend) != backend:
             raise RelaxError(f"expected one backend '{backend.name}', got that of {backend.compiler} as well")
     return found
+
+
+def _is_backend(found: Any) -> bool:
+    return isinstance(found, Backend)
 
 
 def _loaded(place: str) -> Any:

@@ -11,12 +11,11 @@ import functools
 import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import RelaxError
-from ..plugins import PASSES, plugins
+from ..plugins import PASSES, load_one, plugins
 
 if TYPE_CHECKING:
     from .base import Pass
@@ -184,12 +183,4 @@ def _load_plugins() -> None:
         except RelaxError as error:
             raise RelaxError(f"{error}, of plug-in {entry.value}") from None
     for entry in entries:
-        register(entry.name, functools.partial(_plugin, entry))
-
-
-def _plugin(entry: EntryPoint) -> type[Pass]:
-    try:
-        return entry.load()
-    except Exception as error:  # whatever the module's own code does
-        reason = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
-        raise RelaxError(f"expected plug-in pass '{entry.name}' at {entry.value}, got {reason}") from error
+        register(entry.name, functools.partial(load_one, entry))

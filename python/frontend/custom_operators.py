@@ -115,14 +115,15 @@ def extern_operators() -> dict[str, Extern]:
 def _known() -> dict[str, Composite | Extern]:
     """What entry points and this process say, by operator."""
     known: dict[str, Composite | Extern] = {}
-    for entry, computed in zip(plugins(TORCH_OPS), load(TORCH_OPS), strict=True):
-        if not _NAME.fullmatch(entry.name) or not (isinstance(computed, Extern) or callable(computed)):
-            told = (
-                f"expected plug-in '{entry.name}' of {TORCH_OPS} to be a function under an operator's name, or a relaxir.Extern"
-            )
-            raise RelaxError(told)
+    for entry, computed in zip(plugins(TORCH_OPS), load(TORCH_OPS, "a function or a relaxir.Extern", _computes), strict=True):
+        if not _NAME.fullmatch(entry.name):
+            raise RelaxError(f"expected plug-in '{entry.name}' of {TORCH_OPS} under an operator's name, as 'acme::soft_sign'")
         known[entry.name] = cast("Composite | Extern", computed)
     return known | _registered
+
+
+def _computes(found: object) -> bool:
+    return isinstance(found, Extern) or callable(found)
 
 
 def registered_operator(name: str) -> Any:

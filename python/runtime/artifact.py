@@ -38,8 +38,8 @@ class Artifact:
     Attributes:
         manifest: what its JSON object says.
         library: the loaded code.
-        module_text: MLIR text of the module.
-        header: C header.
+        module_text: MLIR text of the module; empty where it has been removed: running needs none.
+        header: C header; None where it has been removed.
         code: the content of the code file.
         is_linked: whether that is what a run time has written rather than what the compiler made.
     """
@@ -47,7 +47,7 @@ class Artifact:
     manifest: Manifest
     library: Library
     module_text: str
-    header: str
+    header: str | None
     code: bytes
     is_linked: bool
 
@@ -60,7 +60,7 @@ def write_artifact(
     Args:
         path: the directory.
         manifest: its ``code`` entry is made here.
-        module_text: MLIR text of the module that the code was compiled from.
+        module_text: MLIR text of the module that the code was compiled from; empty: none is written.
         header: C header.
         code: what the compiler made; of a CPU, a C compiler (``cc``, ``gcc``, ``clang``) links it when there is one.
         is_linked: the code is out of an artifact, and may be a shared library already.
@@ -77,7 +77,8 @@ def write_artifact(
         folder = os.path.join(temporary, "new")  # made by mkdir, so that it has the user's usual permissions
         os.mkdir(folder)
         name = runtime_of(manifest).write(folder, code, is_linked)
-        write_file(folder, MODULE, module_text.encode())
+        if module_text:
+            write_file(folder, MODULE, module_text.encode())
         write_file(folder, HEADER, header.encode())
         digest = _digest(_read(folder, name))
         data = {**manifest.data, "code": {"file": name, "sha256": digest}}
@@ -101,8 +102,7 @@ def read_artifact(path: str, device: str | None = None) -> Artifact:
     runtime.check(manifest, f"'{path}'")
     name, code = _checked_code(path, manifest.data, runtime.files)
     library = runtime.load(os.path.join(path, name), code, manifest)
-    texts = [_decoded(_read(path, f), os.path.join(path, f)) for f in (MODULE, HEADER)]
-    return Artifact(manifest, library, texts[0], texts[1], code, runtime.files[name])
+    return Artifact(manifest, library, _text(path, MODULE) or "", _text(path, HEADER), code, runtime.files[name])
 
 
 def read_manifest(path: str) -> Manifest:
@@ -126,7 +126,9 @@ def _check_replaceable(path: str) -> None:
         raise RelaxError(f"cannot write '{path}': expected an existing folder, got '{os.path.dirname(path)}'")
     if not os.path.lexists(path):
         return
-    is_artifact = os.path.isdir(path) and not os.path.islink(path) and os.path.exists(os.path.join(path, MANIFEST))
+    if os.path.islink(path):
+        raise RelaxError(f"cannot write '{path}': expected nothing or an artifact there, got a symbolic link")
+    is_artifact = os.path.isdir(path) and os.path.exists(os.path.join(path, MANIFEST))
     if not is_artifact and not (os.path.isdir(path) and not os.listdir(path)):
         raise RelaxError(f"cannot write '{path}': expected nothing or an artifact there, got something else")
 
@@ -182,8 +184,11 @@ def _read(folder: str, name: str) -> bytes:
     return read_bytes(inside(folder, name, f"'{folder}'"))
 
 
-def _decoded(text: bytes, path: str) -> str:
+def _text(folder: str, name: str) -> str | None:
+    """The content of a file that running does not need; None where there is none."""
+    if not os.path.lexists(os.path.join(folder, name)):
+        return None
     try:
-        return text.decode()
+        return _read(folder, name).decode()
     except UnicodeDecodeError:
-        raise RelaxError(f"'{path}': expected UTF-8 text, got other bytes") from None
+        raise RelaxError(f"'{os.path.join(folder, name)}': expected UTF-8 text, got other bytes") from None

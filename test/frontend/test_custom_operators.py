@@ -109,8 +109,8 @@ def test_what_is_no_operator_or_no_function_is_refused(name, composite, message)
 
 def test_an_entry_point_that_names_no_operator_is_refused(monkeypatch):
     monkeypatch.setattr(custom_operators, "plugins", lambda group: (EntryPoint("acme", "acme:f", TORCH_OPS),))
-    monkeypatch.setattr(custom_operators, "load", lambda group: (abs,))
-    message = "expected plug-in 'acme' of relaxir.torch_ops to be a function under an operator's name"
+    monkeypatch.setattr(custom_operators, "load", lambda *_: (abs,))
+    message = "expected plug-in 'acme' of relaxir.torch_ops under an operator's name, as 'acme::soft_sign'"
     with pytest.raises(rx.RelaxError, match=message):
         rx.from_torch(program())
 

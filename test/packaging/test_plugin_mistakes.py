@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.dialect import ops
+from relaxir.dialect import ops, plugins
 from relaxir.dialect.foreign_code import check_ops
 from relaxir.dialect.op import Op
 from relaxir.dialect.reference import apply, registry
 from relaxir.dialect.struct_info import TensorInfo
+from relaxir.lowering import backend
+from relaxir.lowering.cpu import early_kernels, known_kernels
+from relaxir.lowering.cpu.kernels import package_templates
 from relaxir.lowering.linalg import registry as lowering_registry
 from relaxir.lowering.linalg import to_linalg
 
@@ -129,6 +133,59 @@ def test_what_is_missing_has_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     message = r"expected an op that lowers to linalg, got 'relax\.split', which acme\.lowering is to give"
     with pytest.raises(rx.RelaxError, match=message):
         lowering_registry.lowering_of("relax.split")
+
+
+def erases(function: Any, _: Any) -> bool:
+    for op in reversed(list(function.regions[0].blocks[0].operations)):
+        if op.operation.name == "linalg.generic":
+            op.erase()
+            return False
+    return False
+
+
+def leaves_no_return(function: Any, _: Any) -> bool:
+    for op in reversed(list(function.regions[0].blocks[0].operations)):
+        op.operation.erase()
+    return True
+
+
+def divides(function: Any, _: Any) -> bool:
+    return bool(1 // 0)
+
+
+@pytest.mark.parametrize(
+    ("lower", "message"),
+    [
+        (lambda *_: True, r"that lowers all operations where it answers True, got 'linalg\.generic' still there"),
+        (erases, "that changes nothing where it answers False, got another function"),
+        (leaves_no_return, "that gives a valid function, got"),
+        (lambda *_: None, "that answers True or False, got None"),
+        (divides, "that answers True or False, got ZeroDivisionError: "),
+    ],
+)
+def test_a_kernel_template(lower: Callable[..., bool], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = (EntryPoint("acme-wrong", "acme:lower", plugins.KERNELS),)
+    for module in (package_templates, early_kernels, known_kernels):
+        monkeypatch.setattr(module, "plugins", lambda _: entries)
+    monkeypatch.setattr(package_templates, "load", lambda *_: (lower,))
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(y=b.tanh(b.input("x", (4, 4))))
+    with pytest.raises(rx.RelaxError, match=f"expected a kernel template 'acme-wrong' {message}"):
+        rx.compile(b.build(), cache=False)
+
+
+@pytest.mark.parametrize(
+    ("group", "wanted", "fits"),
+    [(plugins.KERNELS, "a function", callable), (plugins.BACKENDS, "a relaxir.extend.Backend", backend._is_backend)],
+)
+def test_an_entry_point_that_names_a_module(
+    group: str, wanted: str, fits: Callable[[Any], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = EntryPoint("acme", "json", group)
+    monkeypatch.setattr(plugins, "plugins", lambda _: (entry,))
+    with pytest.raises(rx.RelaxError, match=f"expected plug-in 'acme' of {group} at json to be {wanted}, got module"):
+        plugins.load.__wrapped__(group, wanted, fits)
 
 
 def test_an_op_of_a_name_that_is_none() -> None:

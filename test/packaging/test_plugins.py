@@ -243,11 +243,11 @@ def test_an_object_that_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "plugins", lambda group: (entry,))
     message = r"expected plug-in 'acme' of relaxir\.kernels at acme_nowhere:lower, got No module named"
     with pytest.raises(RelaxError, match=message):
-        plugins.load.__wrapped__(plugins.KERNELS)
+        plugins.load.__wrapped__(plugins.KERNELS, "a function", callable)
 
 
 def test_a_backend_of_a_name_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, "load", lambda group: (backend.Backend("cpu", "acme:Compiler", "acme:Runtime"),))
+    monkeypatch.setattr(backend, "load", lambda *_: (backend.Backend("cpu", "acme:Compiler", "acme:Runtime"),))
     with pytest.raises(RelaxError, match="expected one backend 'cpu', got that of acme:Compiler as well"):
         backend.backend_of("cpu")
 

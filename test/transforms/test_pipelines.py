@@ -333,6 +333,6 @@ def test_plugin_that_is_no_pass(monkeypatch, capsys):
 
 def test_plugin_that_does_not_load(monkeypatch):
     _plug_in(monkeypatch, "relaxir.nowhere:Nothing")
-    with pytest.raises(RelaxError, match=r"expected plug-in pass 'test-plugin' at relaxir\.nowhere:Nothing, got"):
+    with pytest.raises(RelaxError, match=r"expected plug-in 'test-plugin' of relaxir\.passes at relaxir\.nowhere:Nothing, got"):
         build("test-plugin")
     pass_registry._load_plugins.cache_clear()

@@ -19,13 +19,12 @@ after, for vectors of 512 bits::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ....dialect.bindings import func, ir
 from ....dialect.functions import body_of, functions, name_of
-from ....dialect.plugins import KERNELS, load
 from ....dialect.reports import report
 from ....dialect.reports.kernels import KernelSection
 from ...kernels.emit.emitter import Emitter
@@ -46,16 +45,11 @@ from .nest.plan_loops import checked_nest_plan
 from .nest.row_kernels import lower_rows
 from .nest.streaming import StreamedLoops
 from .nest.transposed_loops import TiledLoops
+from .package_templates import lower_by_packages
 from .windows.kernel import lower_windows
 from .winograd.kernel import lower_winograd
 
-__all__ = ["LowerKernels", "Template", "lower_kernels"]
-
-#: A template of another package (``relaxir.kernels``): it is asked before ours, with a function and what it is lowered for.
-#: It puts its own code in the place of all linalg operations of the function and returns True, or changes nothing and
-#: returns False, as for a function without any.
-Template = Callable[[func.FuncOp, Target], bool]
-
+__all__ = ["LowerKernels", "lower_kernels"]
 
 @dataclass(frozen=True)
 class LowerKernels(LoweringPass):
@@ -80,12 +74,9 @@ def lower_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], target: T
         RelaxError: an operation is none on buffers, or of no structure, at its location; the module is then half lowered.
     """
     chosen = as_generic(module, chosen)
-    others: tuple[Template, ...] = load(KERNELS)
-    if others:  # they may make ops of any dialect
-        module.context.load_all_available_dialects()
     taken = set[str]()
     for function in chosen:
-        if any(lower(function, target) for lower in others):
+        if lower_by_packages(function, target):
             taken.add(name_of(function))
         else:
             _lower_function(function, target)
