@@ -26,7 +26,7 @@ def numpy_dtype(name: object) -> np.dtype:
     """The NumPy dtype of an MLIR element type or its name. Raises RelaxError when there is none."""
     found = _NUMPY.get(str(name))
     if found is None:
-        raise RelaxError(f"expected an element type with a NumPy dtype, got {name}")
+        raise RelaxError(f"expected an element type such as 'f32', got {name}")
     return found
 
 

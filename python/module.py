@@ -123,6 +123,10 @@ class Module:
         with replacing(path) as file:
             file.write(str(self).encode())
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies and pickles are of the text, in a context of their own, and have no report."""
+        return Module.parse, (str(self),)
+
     @property
     def ir(self) -> ir.Module:
         """The MLIR module itself. Changing it is at one's own risk."""

@@ -191,18 +191,29 @@ def _coerced(name: str, spec: Attr, value: Any) -> Any:
 
 
 def parsed_dtype(dtype: DTypeLike | ir.Type) -> ir.Type:
-    """An element type from its MLIR name (``"bf16"``), a NumPy or torch dtype or an MLIR type. Raises RelaxError for others."""
+    """An element type from its MLIR name (``"bf16"``), a NumPy or torch dtype or its name, or an MLIR type.
+
+    Raises RelaxError for others, among them NumPy's short names: its ``"i4"`` has four bytes, MLIR's four bits.
+    """
     if isinstance(dtype, ir.Type):
         return dtype
     if isinstance(dtype, str):
-        numpy_dtype(dtype)
-        return ir.Type.parse(dtype)
+        return ir.Type.parse(_of_long_name(dtype) or dtype_name(numpy_dtype(dtype)))
     if type(dtype).__module__ == "torch":  # torch itself is not imported for that; ml_dtypes has the same names
         dtype = str(dtype).removeprefix("torch.")
     try:
         return ir.Type.parse(dtype_name(dtype))
     except (TypeError, ValueError):
         raise RelaxError(f"expected a dtype such as 'f32', got {dtype!r}") from None
+
+
+def _of_long_name(name: str) -> str | None:
+    """The MLIR name of ``"float32"``; None for what NumPy and torch do not call a dtype in full."""
+    try:
+        dtype = np.dtype(name) if len(name) > 3 else None  # codes of NumPy's, some of which it has given up
+        return dtype_name(dtype) if dtype is not None and dtype.name == name else None
+    except (TypeError, ValueError, RelaxError):
+        return None
 
 
 def parsed_dims(shape: Sequence[int | str | Expr | None]) -> tuple[Dim, ...]:

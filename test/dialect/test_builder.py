@@ -155,6 +155,18 @@ def test_attention_with_and_without_mask():
         assert b.attention(q, k, k, mask=m, scale=0.5).shape == q.shape
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("float32", "f32"), ("bfloat16", "bf16"), ("bool", "i1"), ("int8", "i8"), ("uint8", "ui8"), ("int4", "i4"), ("i8", "i8")],
+)
+def test_long_names_of_dtypes(name: str, dtype: str) -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", (2,), name)
+        assert (x.dtype, b.full((1,), 1, name).dtype) == (dtype, dtype)
+        b.output(y=x)
+
+
 def test_shape_and_dtype_of_a_value():
     with building(x=(("n", "?", 4), "bf16")) as (_, x):
         assert [str(d) for d in x.shape] == ["n", "None", "4"]
@@ -318,7 +330,8 @@ def test_a_refused_op_leaves_nothing_behind():
         (lambda b, x, i: b.reshape(3, (3,)), "expected a value of the builder, got 3 (relax.reshape)"),
         (lambda b, x, i: b.permute_dims(x, [0, 1.5]),
          "'relax.permute_dims' op expected an i64 array for attribute 'axes', got [0, 1.5]"),
-        (lambda b, x, i: b.astype(x, "float32"), "expected an element type with a NumPy dtype, got float32"),
+        (lambda b, x, i: b.astype(x, "complex64"), "expected an element type such as 'f32', got complex64"),
+        (lambda b, x, i: b.astype(x, "f4"), "expected an element type such as 'f32', got f4"),
         (lambda b, x, i: b.astype(x, 3), "expected a dtype such as 'f32', got 3"),
         (lambda b, x, i: b.astype(x, object), "expected a numeric dtype, got object"),
         (lambda b, x, i: b.concat([x]), "expected two or more tensors to concat, got 1"),

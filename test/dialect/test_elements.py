@@ -115,7 +115,7 @@ def test_resources_of_parsed_text() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(RelaxError, match="expected dense elements, got 3 : i64"):
         to_numpy(ir.Attribute.parse("3 : i64"))
-    with pytest.raises(RelaxError, match="expected an element type with a NumPy dtype, got f80"):
+    with pytest.raises(RelaxError, match="expected an element type such as 'f32', got f80"):
         to_numpy(ir.Attribute.parse("dense<1.0> : tensor<2xf80>"))
     with pytest.raises(RelaxError, match="expected the data of dense_resource<gone> : tensor<2xf32> in the module, got none"):
         to_numpy(ir.Attribute.parse("dense_resource<gone> : tensor<2xf32>"))

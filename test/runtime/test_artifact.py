@@ -149,7 +149,7 @@ def test_what_running_does_not_need_may_be_removed(tmp_path: Path) -> None:
     for name in ("module.mlir", "module.h"):
         (tmp_path / "m.relax" / name).unlink()
     loaded = load(tmp_path / "m.relax")
-    assert loaded.module_text == "" and loaded.header == header
+    assert (loaded.module_text, loaded.header) == ("", header)
     loaded.save(tmp_path / "again.relax")
     assert "module.mlir" not in os.listdir(tmp_path / "again.relax")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -57,3 +58,11 @@ def test_a_copy_of_what_has_no_weights() -> None:
 def test_code_is_not_pickled() -> None:
     with pytest.raises(rx.RelaxError, match=r"cannot pickle an executable: save it with save\(path\)"):
         pickle.dumps(compiled())
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_copy_of_a_module_is_its_text_in_another_context(copied: Callable[[rx.Module], rx.Module]) -> None:
+    module = rx.Module.parse(TEXT)
+    found = copied(module)
+    assert str(found) == str(module)
+    assert found.context is not module.context

@@ -51,6 +51,7 @@ from .winograd.kernel import lower_winograd
 
 __all__ = ["LowerKernels", "lower_kernels"]
 
+
 @dataclass(frozen=True)
 class LowerKernels(LoweringPass):
     """Puts loops over vectors in the place of linalg operations on buffers, and of copies.
