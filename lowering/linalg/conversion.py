@@ -32,7 +32,7 @@ def _load_float(scalar: Scalar, dtype: ir.Type) -> Scalar:
 
 
 def store(scalar: Scalar, dtype: ir.Type) -> ir.Value:
-    """The element in memory that stands for a scalar of the dtype's compute type, or of ``f64`` for a narrow float."""
+    """The element in memory that stands for a scalar of the dtype's compute type; floats are stored from ``f32`` and ``f64``."""
     if is_float(dtype):
         return _store_float(scalar, dtype)
     if is_boolean(dtype):
@@ -44,7 +44,7 @@ def store(scalar: Scalar, dtype: ir.Type) -> ir.Value:
 
 def _store_float(scalar: Scalar, dtype: ir.Type) -> ir.Value:
     if dtype.width >= 32:
-        return scalar.value
+        return _to_float(scalar, scalar.type, dtype).value
     if scalar.type.width == 64:
         scalar = _round_to_odd(scalar)
     if dtype.width == 8:

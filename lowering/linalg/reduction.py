@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float
-from .builder import ZERO, Input, LinalgBuilder, Size, Tensor, index
+from .builder import ZERO, Input, LinalgBuilder, Size, Tensor, index, value_type
 from .conversion import load, store
 from .dtypes import accumulator_type, integer_range, is_boolean, is_unsigned, storage_dtype
 from .scalar import Number, Scalar, constant, emit, larger, maximum, minimum
@@ -95,8 +95,8 @@ def finish(
 ) -> ir.Value:  # fmt: skip
     """Accumulated values as elements of a dtype, after a function of each."""
     stored = storage_dtype(dtype)
-    whole = not is_float(dtype) and getattr(dtype, "width", 8) != 4
-    if function is None and (whole or accumulator_type(dtype) == stored):
+    done = value_type(value).element_type == stored if is_float(dtype) else getattr(dtype, "width", 8) != 4
+    if function is None and done:
         return value
     sizes = b.value_sizes(value)
 
