@@ -32,7 +32,7 @@ def _load_float(scalar: Scalar, dtype: ir.Type) -> Scalar:
 
 
 def store(scalar: Scalar, dtype: ir.Type) -> ir.Value:
-    """The element in memory that stands for a scalar of the dtype's compute type; floats are stored from ``f32`` and ``f64``."""
+    """The element in memory that stands for a scalar of the dtype's compute type; for a float, of ``f32`` or ``f64``."""
     if is_float(dtype):
         return _store_float(scalar, dtype)
     if is_boolean(dtype):

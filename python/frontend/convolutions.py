@@ -222,8 +222,8 @@ def _known(weight: ir.Value) -> list[int]:
     return shape
 
 
-def pad_axis(x: ir.Value, axis: int, amounts: tuple[int, int]) -> ir.Value:
-    """Zeros before and after; a negative amount takes away."""
+def pad_axis(x: ir.Value, axis: int, amounts: tuple[int, int], value: float = 0.0) -> ir.Value:
+    """A number, zeros by default, before and after; a negative amount takes away."""
     size = info_of(x).shape[axis]
     low, high = amounts
     if low < 0 or high < 0:
@@ -232,4 +232,4 @@ def pad_axis(x: ir.Value, axis: int, amounts: tuple[int, int]) -> ir.Value:
         x = slice_axis(x, axis, max(-low, 0), size + min(high, 0))
     before, after = [0] * info_of(x).rank, [0] * info_of(x).rank
     before[axis], after[axis] = max(low, 0), max(high, 0)
-    return emit(ops.Pad, x, before=before, after=after, value=0.0) if before[axis] or after[axis] else x
+    return emit(ops.Pad, x, before=before, after=after, value=value) if before[axis] or after[axis] else x

@@ -21,8 +21,8 @@ from ..dialect.symbolic import Dim, Expr
 __all__ = [
     "agreed", "alike", "bitcast", "broadcast", "cast", "common_size", "concat", "cut", "emit", "emit_check", "expand",
     "extreme_flag", "float_table", "full", "in_dtype", "info_of", "integer", "match", "multiply_all", "neutral", "permute",
-    "plus_bias", "require_at_least", "reshape", "sequence", "size_value", "slice_axis", "squeeze", "table", "tile",
-    "unrounded", "unsqueeze", "within_largest",
+    "plus_bias", "require_at_least", "require_different", "reshape", "sequence", "size_value", "slice_axis", "squeeze", "table",
+    "tile", "unrounded", "unsqueeze", "within_largest",
 ]  # fmt: skip
 
 
@@ -44,6 +44,12 @@ def emit_check(value: ir.Value) -> None:
 def require_at_least(number: int | Expr | ir.Value, least: int | Expr | ir.Value, text: str) -> None:
     """A check of each call that a size, or the element of a tensor of i64 without dimensions, is another one or more."""
     holds = arith.CmpIOp(arith.CmpIPredicate.sge, _scalar(number), _scalar(least)).result
+    ir.Operation.create("cf.assert", [], [holds], {"msg": ir.StringAttr.get(text)})
+
+
+def require_different(a: int | Expr, b: int | Expr, text: str) -> None:
+    """A check of each call that two sizes are not equal."""
+    holds = arith.CmpIOp(arith.CmpIPredicate.ne, _scalar(a), _scalar(b)).result
     ir.Operation.create("cf.assert", [], [holds], {"msg": ir.StringAttr.get(text)})
 
 

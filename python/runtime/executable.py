@@ -448,7 +448,7 @@ class Executable(Copied):
         self._state.reset()
 
     def __call__(
-        self, *inputs: object, entry: str | None = None, state: State | None = None, out: object = None, **named: object
+        self, /, *inputs: object, entry: str | None = None, state: State | None = None, out: object = None, **named: object
     ) -> Any:
         """Calls an entry.
 

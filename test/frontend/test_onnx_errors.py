@@ -76,9 +76,13 @@ OPEN = {
     "axes": ([_node("ReduceSum", "x n")], "expected a constant integer, got n"),
     "frames": ([_node("Unsqueeze", "x axes", "s"), _node("STFT", "s ten _ ten")],
                "expected a signal and frames of known length"),
-    "last windows": (
-        [_node("Unsqueeze", "x axes", "s"), _node("LpPool", "s", kernel_shape=[2], strides=[2], ceil_mode=1)],
-        "expected windows over dimensions of known size",
+    "windows as strides fit": (
+        [
+            _node("Unsqueeze", "x axes", "s"),
+            _node("MaxPool", "s", "t places", kernel_shape=[2], strides=[2], auto_pad="SAME_UPPER"),
+            _node("Identity", "places", "y"),
+        ],
+        "expected padding that is known where places of largest elements are used",
     ),
 }  # fmt: skip
 
@@ -86,7 +90,7 @@ OPEN = {
 @pytest.mark.parametrize("name", OPEN)
 def test_what_has_to_be_known_and_is_not_is_said(name: str) -> None:
     nodes, message = OPEN[name]
-    axes = np.array([0, 1] if name == "last windows" else [0, 2])
+    axes = np.array([0, 1] if name == "windows as strides fit" else [0, 2])
     weights = {"zero": np.array(0), "ten": np.array(10), "axes": axes}
     assert message in _reason([_node("Shape", "x", "n"), *nodes], {"x": (FLOAT, ["n"])}, weights)
 

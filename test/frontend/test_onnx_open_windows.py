@@ -101,3 +101,35 @@ def test_pooling(operator: str, how: dict[str, int], pads: dict[str, Any]) -> No
 def test_pooling_with_a_last_window_that_is_not_full(operator: str, how: dict[str, int], pads: list[int]) -> None:
     nodes = [_node(operator, ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, pads=pads, **how)]
     _check(model(nodes, {"x": (_FLOAT, _IMAGE)}, ["y"], opset=19), [(1, 2, 5 + n, 9 - n) for n in range(4)])
+
+
+_KINDS: list[dict[str, int]] = [{}, {"ceil_mode": 1}, {"count_include_pad": 1}, {"count_include_pad": 1, "ceil_mode": 1}]
+
+
+@pytest.mark.parametrize(
+    ("operator", "how"), [*(("MaxPool", k) for k in _KINDS[:2]), *(("AveragePool", k) for k in _KINDS), ("LpPool", {"p": 2})]
+)
+@pytest.mark.parametrize(
+    "rest",
+    [{"pads": [1] * 6}, {"pads": [1, 0, 0, 0, 1, 1]}, {"auto_pad": "SAME_UPPER"}, {"pads": [1] * 6, "dilations": [2, 1, 1]}],
+)
+def test_pooling_of_volumes(operator: str, how: dict[str, int], rest: dict[str, Any]) -> None:
+    nodes = [_node(operator, ["x"], ["y"], kernel_shape=[2, 3, 2], strides=[1, 2, 3], **how, **rest)]
+    shape: list[int | str] = ["n", 2, "d", "h", 7]
+    _check(model(nodes, {"x": (_FLOAT, shape)}, ["y"], opset=19), [(1 + n % 2, 2, 5 + n, 9 - n, 7) for n in range(4)])
+
+
+@pytest.mark.parametrize("ceil", [0, 1])
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize(
+    "how", [{}, {"pads": [1, 1, 1, 1]}, {"pads": [1, 0, 0, 1]}, {"pads": [2, 1, 0, 1], "dilations": [2, 3]}]
+)
+@pytest.mark.parametrize("shape", [["n", 2, "h", "w"], [2, 2, 9, 8]])
+def test_places_of_largest_elements(how: dict[str, Any], ceil: int, order: int, shape: list[int | str]) -> None:
+    nodes = [
+        _node("MaxPool", ["x"], ["m", "i"], kernel_shape=[3, 2], strides=[2, 2], ceil_mode=ceil, storage_order=order, **how),
+        _node("Cast", ["i"], ["p"], to=_FLOAT),
+        _node("Concat", ["m", "p"], ["y"], axis=1),
+    ]
+    sizes = [(2, 2, 9, 8)] if shape[0] == 2 else [(1 + n % 2, 2, 7 + n, 11 - n) for n in range(4)]
+    _check(model(nodes, {"x": (_FLOAT, shape)}, ["y"], opset=19), sizes)

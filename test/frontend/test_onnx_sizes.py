@@ -41,6 +41,15 @@ def _of_size(*nodes: onnx.NodeProto, **numbers: int | list[int]) -> onnx.ModelPr
     return model([*size, *nodes], {"x": (_FLOAT, ["N", 2])}, ["y"], weights)
 
 
+@pytest.mark.parametrize(
+    "names", [("None", "None"), ("?", "?"), ("-1", "-1"), ("if", "True"), ("größe", "gräße"), ("a b", "class")]
+)
+def test_names_of_sizes_that_are_no_symbols(names: tuple[str, str]) -> None:
+    """Converters say ``None`` and ``?`` of what they know nothing of, which need not be the same size."""
+    proto = model([_node("Neg", ["x"], ["y"])], {"x": (_FLOAT, list(names))}, ["y"])
+    _check(proto, [{"x": _rows(3, 2)}, {"x": _rows(2, 5)}])
+
+
 @pytest.mark.parametrize("divisor", [1, 2, 4, -3])
 @pytest.mark.parametrize("operator", ["Div", "Mod", "fmod"])
 @pytest.mark.parametrize("less", [0, 5])
@@ -192,3 +201,81 @@ def test_the_largest_as_many_as_a_smaller_size_says() -> None:
     nodes = [_node("Min", ["n", "five"], ["m"]), _node("Unsqueeze", ["m", "zero"], ["k"])]
     proto = _of_size(*nodes, _node("TopK", ["x", "k"], ["y", "places"], axis=0), five=5, zero=[0])
     _check(proto, [{"x": _rows(n)} for n in (1, 5, 6, 9)])
+
+
+def _constant(name: str, number: float, kind: int = _FLOAT) -> onnx.NodeProto:
+    return _node("Constant", [], [name], value=helper.make_tensor(name, kind, [], [number]))
+
+
+def _scaled(rounding: str, *nodes: onnx.NodeProto, kind: int = _FLOAT, **numbers: float) -> onnx.ModelProto:
+    """``n`` as a float ``a``, what nodes make of it as ``f``, rounded, and as many zeros."""
+    constants = [_constant(name, number, kind) for name, number in numbers.items()]
+    rounded = [_node(rounding, ["f"], ["r"]), _node("Cast", ["r"], ["s"], to=_INT64)]
+    zeros = [_node("Unsqueeze", ["s", "axes"], ["shape2"]), _node("ConstantOfShape", ["shape2"], ["y"])]
+    return _of_size(*constants, _node("Cast", ["n"], ["a"], to=kind), *nodes, *rounded, *zeros, axes=[0])
+
+
+@pytest.mark.parametrize("rounding", ["Identity", "Floor", "Ceil"])
+@pytest.mark.parametrize("kind", [_FLOAT, TensorProto.DOUBLE])
+@pytest.mark.parametrize(("operator", "by"), [("Mul", 0.5), ("Mul", 1.25), ("Mul", 3), ("Div", 4), ("Div", 3), ("Div", 7)])
+def test_sizes_scaled_as_floats(operator: str, by: float, kind: int, rounding: str) -> None:
+    """As ``interpolate(scale_factor=0.5, recompute_scale_factor=True)`` is exported."""
+    proto = _scaled(rounding, _node(operator, ["a", "by"], ["f"]), kind=kind, by=by)
+    assert "?" not in str(rx.from_onnx(proto).functions["main"].outputs[0])
+    _check(proto, [{"x": _rows(n)} for n in range(1, 15)])
+
+
+def test_sizes_of_several_steps_as_floats() -> None:
+    """The least is another number, the sum of a product."""
+    nodes = [_node("Mul", ["a", "half"], ["b"]), _node("Sub", ["b", "two"], ["c"]), _node("Neg", ["c"], ["d"])]
+    more = [_node("Add", ["d", "ten"], ["e"]), _node("Max", ["e", "two", "half"], ["m"]), _node("Min", ["m", "ten"], ["f"])]
+    proto = _scaled("Floor", *nodes, *more, half=0.5, two=2, ten=10)
+    _check(proto, [{"x": _rows(n)} for n in (1, 2, 3, 10, 19, 20, 21, 25)])
+
+
+def test_a_product_that_floats_round_is_computed_when_it_runs() -> None:
+    """``floor(10 * 0.7)`` is 7 of f32, and 6 of what that 0.7 is."""
+    nodes = [_node("Cast", ["n"], ["a"], to=_FLOAT), _node("Mul", ["a", "by"], ["b"]), _node("Floor", ["b"], ["y"])]
+    proto = _of_size(_constant("by", 0.7), *nodes)
+    _check(proto, [{"x": _rows(n)} for n in (3, 10, 20)])
+
+
+@pytest.mark.parametrize("negated", [False, True])
+def test_branches_of_other_ranks_where_a_size_is_one(negated: bool) -> None:
+    """So torch exports ``x.squeeze(0)``: of an open size, a call with 1 has another rank and is refused."""
+
+    def branch(operator: str, *operands: str) -> onnx.GraphProto:
+        return helper.make_graph(
+            [_node(operator, ["x", *operands], ["z"])], "b", [], [helper.make_tensor_value_info("z", _FLOAT, None)]
+        )
+
+    branches = [branch("Squeeze", "axes"), branch("Identity")]
+    condition = [_node("Equal", ["n", "one"], ["c"]), *([_node("Not", ["c"], ["d"])] if negated else [])]
+    first, second = branches[::-1] if negated else branches
+    choice = _node("If", ["d" if negated else "c"], ["y"], then_branch=first, else_branch=second)
+    proto = _of_size(*condition, choice, one=1, axes=[0])
+    _check(proto, [{"x": _rows(n)} for n in (2, 3)])
+    with pytest.raises(rx.RelaxError, match=r"expected N other than 1, for which results have another rank: .* \(N = 1\)"):
+        rx.compile(rx.from_onnx(proto))(_rows(1))
+    assert rx.compile(rx.from_onnx(proto, dims={"N": 1}))(_rows(1)).shape == (2,)
+
+
+def test_all_sizes_of_one_are_squeezed() -> None:
+    proto = model([_node("Squeeze", ["x"], ["y"])], {"x": (_FLOAT, ["N", 1, "M", 2])}, ["y"])
+    _check(proto, [{"x": _rows(6).reshape(2, 1, 3, 2)}])
+    with pytest.raises(rx.RelaxError, match="expected M other than 1, for which results have another rank"):
+        rx.compile(rx.from_onnx(proto))(_rows(2).reshape(2, 1, 1, 2))
+    assert rx.compile(rx.from_onnx(proto, dims={"M": 1}))(_rows(2).reshape(2, 1, 1, 2)).shape == (2, 2)
+
+
+def test_pairs_of_amounts_in_the_order_of_dimensions() -> None:
+    """So torch exports ``pad(x, (0, (4 - n % 4) % 4))``: pairs, the last dimension's first, reversed and transposed."""
+    nodes = [
+        *[_node("Mod", ["n", "four"], ["m"]), _node("Sub", ["four", "m"], ["l"]), _node("Mod", ["l", "four"], ["lacks"])],
+        *[_node("Unsqueeze", ["lacks", "zero"], ["u"]), _node("Concat", ["none", "u"], ["p"], axis=0)],
+        *[_node("Reshape", ["p", "pairs"], ["q"]), _node("Slice", ["q", "last", "far", "zero", "last"], ["r"])],
+        *[_node("Transpose", ["r"], ["t"], perm=[1, 0]), _node("Reshape", ["t", "last"], ["s"])],
+        *[_node("Cast", ["s"], ["amounts"], to=_INT64), _node("Pad", ["x", "amounts"], ["y"])],
+    ]
+    numbers: dict[str, Any] = {"four": 4, "zero": [0], "none": [0, 0, 0], "pairs": [-1, 2], "last": [-1], "far": [-(2**63) + 1]}
+    _check(_of_size(*nodes, **numbers), [{"x": _rows(n)} for n in range(1, 9)])

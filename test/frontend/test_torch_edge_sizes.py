@@ -91,7 +91,20 @@ def test_an_open_dimension(name: str) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5, err_msg=f"{n}")
 
 
-@pytest.mark.parametrize("options", [(2,), (3, 2, 1), (3, 1, 1), (2, 1, 0, 2), ((2, 3), (2, 1))])
+@pytest.mark.parametrize(
+    "options",
+    [
+        (2,),
+        (3, 2, 1),
+        (3, 1, 1),
+        (2, 1, 0, 2),
+        ((2, 3), (2, 1)),
+        (3, 1, 1, 2),
+        (4, 3, 2, 1),
+        (3, 2, 1, (1, 2), True),
+        (2, 3, 1, 1, True),
+    ],
+)
 def test_where_the_largest_of_windows_are(options: tuple[Any, ...]) -> None:
     """As SegNet has it, and back by ``max_unpool2d``."""
 

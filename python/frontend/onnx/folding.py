@@ -10,13 +10,17 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import TensorProto
 
+from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
-from ...dialect.inference import normalize_axis
+from ...dialect.inference import boolean, is_float, normalize_axis
 from ...dialect.symbolic import Expr
 from ..ranges import larger, quotient_to_zero, remainder_to_zero, smaller
 from .node import Node
-from .values import Array, GraphValue, known_value, numbers_array, relax_dtype
+from .size_expressions import Equality, SizeFraction, is_expression
+from .tensors import element_dtype
+from .values import Array, GraphValue, array_dtype, expression_value, known_value, numbers_array, relax_dtype
 
 __all__ = ["folded"]
 
@@ -38,9 +42,9 @@ def folded(node: Node, proto: onnx.NodeProto) -> list[Any] | None:
         return None
     arrays: list[Array | None] = []
     for operand in node.operands:
-        if operand is not None and (not isinstance(operand, GraphValue) or operand.known is None or operand.coded):
+        if operand is not None and (not isinstance(operand, GraphValue) or operand.coded or operand.folds is None):
             return None
-        arrays.append(operand.known if isinstance(operand, GraphValue) else None)
+        arrays.append(operand.folds if isinstance(operand, GraphValue) else None)
     present = [a for a in arrays if a is not None]
     if not present or sum(a.size for a in present) > _MOST:
         return None
@@ -56,11 +60,20 @@ def _symbolic(node: Node, fold: Callable[[Node, list[Array]], Array], arrays: li
     except (TypeError, ZeroDivisionError):
         return None
     result = np.asarray(result, object)  # of one element, indexing gives the element itself
-    dtype = next(
-        o.dtype for o in node.operands if isinstance(o, GraphValue) and o.known is not None and o.known.dtype == object
-    )
-    plain = not any(isinstance(n, Expr) for n in result.reshape(-1).tolist())
-    return [known_value(node.name, result.astype(np.int64) if plain else result, dtype)]
+    dtype, items = _result_dtype(node), result.reshape(-1).tolist()
+    if is_float(dtype) or any(map(is_expression, items)):
+        return [expression_value(node.name, result, dtype)]
+    plain = not any(isinstance(n, Expr) for n in items)
+    return [known_value(node.name, result.astype(array_dtype(dtype)) if plain else result, dtype)]
+
+
+def _result_dtype(node: Node) -> ir.Type:
+    if node.key in ("Equal", "Not"):
+        return boolean()
+    if node.key == "Cast":
+        return element_dtype(node.attribute("to"))
+    known = [o for o in node.operands if isinstance(o, GraphValue) and o.folds is not None]
+    return next(o.dtype for o in known if o.folds is not None and o.folds.dtype == object)
 
 
 def _evaluated(node: Node, proto: onnx.NodeProto, arrays: Sequence[Array | None]) -> list[Any] | None:
@@ -109,19 +122,28 @@ def _elementwise(function: Callable[..., Any]) -> Callable[[Node, list[Array]], 
 
 def _compute(function: Callable[..., Any], *operands: Any) -> Any:
     found = function(*operands)
-    if not isinstance(found, int | Expr):
+    if not isinstance(found, int | Expr) and not is_expression(found):
         raise TypeError
     return found
 
 
 def _quotient(a: Any, b: Any) -> Any:
     """Integers are divided towards zero."""
+    if is_expression(a) or is_expression(b):
+        return a / b
     return quotient_to_zero(a, b, {})
 
 
 def _chain(choose: Callable[..., Any]) -> Callable[..., Any]:
     """The smallest, or the largest, of any number of sizes."""
-    return lambda *sizes: functools.reduce(lambda a, b: choose(a, b, {}), sizes)
+
+    def chosen(a: Any, b: Any) -> Any:
+        if is_expression(a) or is_expression(b):
+            a, b = (a, b) if is_expression(a) else (b, a)
+            return a.smaller(b) if choose is smaller else a.larger(b)
+        return choose(a, b, {})
+
+    return lambda *sizes: functools.reduce(chosen, sizes)
 
 
 def _fold_mod(node: Node, arrays: list[Array]) -> Array:
@@ -130,14 +152,22 @@ def _fold_mod(node: Node, arrays: list[Array]) -> Array:
 
 
 def _same(a: Any, b: Any) -> Any:
-    """Whether sizes are equal; where that depends on the symbols nothing is known."""
+    """Whether sizes are equal."""
     if isinstance(a, int) and isinstance(b, int):
         return int(a == b)
+    if not isinstance(a, int | Expr) or not isinstance(b, int | Expr):
+        raise TypeError
     if isinstance(a - b, int):
         return int(a - b == 0)
     if (isinstance(a, int) and a < 0) or (isinstance(b, int) and b < 0):
         return 0
-    raise TypeError
+    return Equality(a, b)
+
+
+def _negated(a: Any) -> Any:
+    if not isinstance(a, Equality):
+        raise TypeError
+    return ~a
 
 
 def _chosen(c: Any, a: Any, b: Any) -> Any:
@@ -201,9 +231,36 @@ def _product(node: Node, arrays: list[Array]) -> Array:
 
 
 def _cast(node: Node, arrays: list[Array]) -> Array:
-    if node.attribute("to") not in (onnx.TensorProto.INT64, onnx.TensorProto.INT32):
+    to = node.attribute("to")
+    if to not in (TensorProto.INT64, TensorProto.INT32, TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL):
         raise TypeError
-    return arrays[0]
+    cast = np.frompyfunc(functools.partial(_cast_to, to), 1, 1)
+    return np.asarray(cast(arrays[0]), object)
+
+
+def _cast_to(to: int, item: Any) -> Any:
+    if isinstance(item, Equality) and to == TensorProto.BOOL:
+        return item
+    if to == TensorProto.BOOL or isinstance(item, Equality):
+        raise TypeError
+    if to in (TensorProto.FLOAT, TensorProto.DOUBLE):
+        return item if is_expression(item) else SizeFraction(item)
+    return item.to_integer() if isinstance(item, SizeFraction) else int(item) if isinstance(item, float) else item
+
+
+def _fraction(function: Callable[[SizeFraction], Any]) -> Callable[[Node, list[Array]], Array]:
+    def rounded(item: Any) -> Any:
+        if isinstance(item, float):
+            item = SizeFraction(0) + item
+        if not isinstance(item, SizeFraction):
+            raise TypeError
+        return function(item)
+
+    return _elementwise(rounded)
+
+
+def _transpose(node: Node, arrays: list[Array]) -> Array:
+    return np.transpose(arrays[0], node.attribute("perm"))
 
 
 def _expand(node: Node, arrays: list[Array]) -> Array:
@@ -220,6 +277,10 @@ _SYMBOLIC: dict[str, Callable[[Node, list[Array]], Array]] = {
     "Div": _elementwise(_quotient),
     "Mod": _fold_mod,
     "Neg": _elementwise(operator.neg),
+    "Floor": _fraction(SizeFraction.floor),
+    "Ceil": _fraction(SizeFraction.ceil),
+    "Not": _elementwise(_negated),
+    "Transpose": _transpose,
     "Min": _elementwise(_chain(smaller)),
     "Max": _elementwise(_chain(larger)),
     "Equal": _elementwise(_same),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
@@ -51,10 +52,11 @@ def _size(name: str, value: int | str) -> int | Expr:
 
 
 def _dimension(dim: Any, name: str) -> Dim:
-    """A size; a symbol where the model names one, or says nothing."""
+    """A size; a symbol where the model names one, or says nothing, as converters do with ``None``, ``?`` and ``-1`` as well."""
     if dim.HasField("dim_value") and dim.dim_value >= 0:
         return dim.dim_value
-    text = dim.dim_param or name
+    is_named = dim.dim_param != "None" and any(map(str.isalpha, dim.dim_param))
+    text = dim.dim_param if is_named else name
     try:
         found = parse(text)
     except RelaxError:
@@ -63,7 +65,9 @@ def _dimension(dim: Any, name: str) -> Dim:
 
 
 def _plain(text: str) -> Expr:
-    plain = re.sub(r"\W", "_", text)
+    plain = "".join(c if c.isalnum() or c == "_" else "_" for c in (c if c.isascii() else f"u{ord(c):x}" for c in text))
+    if keyword.iskeyword(plain):
+        return symbol(f"{plain}_")
     return symbol(plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}")
 
 

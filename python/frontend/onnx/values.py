@@ -17,13 +17,16 @@ from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, Expr
 from ..emit import concat, emit, expand, full, info_of, reshape
 from .cache_buffer import Cache
+from .size_expressions import is_expression, written
 
 __all__ = [
     "Array",
     "GraphValue",
     "NumbersWantedError",
     "TensorSequence",
+    "array_dtype",
     "coded_value",
+    "expression_value",
     "known_value",
     "numbers_array",
     "relax_dtype",
@@ -65,6 +68,7 @@ class GraphValue:
         argument: gives a known number of the model's file as a weight.
         cache: what holds it, where it is state.
         coded: ONNX's element type, where the elements are codes of it (:mod:`.codes`).
+        expressions: its elements, where some are expressions of sizes that are no integers (:mod:`.size_expressions`).
     """
 
     name: str
@@ -77,6 +81,12 @@ class GraphValue:
     argument: Callable[[], ir.Value] | None = None
     cache: Cache | None = None
     coded: int = 0
+    expressions: Array | None = None
+
+    @property
+    def folds(self) -> Array | None:
+        """What is known of the elements when nodes are folded."""
+        return self.expressions if self.known is None else self.known
 
     @property
     def rank(self) -> int:
@@ -128,14 +138,19 @@ def known_value(name: str, array: Array, dtype: ir.Type | None = None) -> GraphV
     return GraphValue(name, element, array.shape, array, lambda: _written(array, element))
 
 
+def expression_value(name: str, array: Array, dtype: ir.Type) -> GraphValue:
+    """Expressions of sizes, for nodes that are folded; the relax value is written where another one asks."""
+    return GraphValue(name, dtype, array.shape, None, lambda: written(array, dtype), expressions=array)
+
+
 def relax_dtype(dtype: np.dtype[Any]) -> ir.Type:
     """The element type of arrays. Raises RelaxError where relax does not compute with it."""
     return ir.Type.parse(dtype_name(dtype))
 
 
 def numbers_array(items: Sequence[Any], shape: Sequence[int] | None = None) -> Array:
-    """Integers as an array: of i64, or of objects where some are symbolic."""
-    wide = any(isinstance(i, Expr) for i in items)
+    """Integers as an array: of i64, or of objects where some are symbolic, or expressions."""
+    wide = any(isinstance(i, Expr) or is_expression(i) for i in items)
     array = np.empty(len(items), object if wide else np.int64)
     array[:] = items
     return array if shape is None else array.reshape(shape)

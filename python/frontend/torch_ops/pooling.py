@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,20 +36,10 @@ from ..emit import (
     unsqueeze,
 )  # fmt: skip
 from ..torch_op import TorchOp, handles
+from ..windows import Window, Windows, adaptive_windows, largest_and_places, spatial_sizes, windows
 from .convolution import several
-from .windows import Windows, adaptive_windows, largest_and_places, open_windows, spatial_sizes, windows
 
 _RANKS = {"1": 1, "2": 2, "3": 3}
-
-
-@dataclass(frozen=True)
-class _Window:
-    """A window along one dimension; one element when nothing is said."""
-
-    size: int = 1
-    stride: int = 1
-    pad: int = 0
-    dilation: int = 1
 
 
 def _spatial(op: TorchOp) -> int:
@@ -71,11 +61,7 @@ def _max_pool_places(op: TorchOp, dilation: list[int], ceil_mode: bool) -> list[
     for size, w in zip(sizes, _windows_of(op, dilation), strict=True):
         if not size:
             raise RelaxError(f"expected max pooling whose places are used over what is there, got {info_of(op.tensor(0))}")
-        window = w.size, w.stride, w.pad, w.dilation
-        if isinstance(size, int):
-            along.append(windows(size, *window, ceil_mode=ceil_mode))
-        else:
-            along.append(open_windows(size, *window, ceil_mode=ceil_mode))
+        along.append(windows(size, replace(w, ceil_mode=ceil_mode)))
     return largest_and_places(op.tensor(0), along)
 
 
@@ -113,17 +99,16 @@ def _mean_of_integers(op: TorchOp, ceil_mode: bool, padded: bool) -> ir.Value:
     sizes = spatial_sizes(x, spatial, "average pooling of integers")
     along, lead = _windows_of(op, [1] * spatial), info_of(x).shape[:-spatial]
     begins = [
-        np.arange(len(windows(n, w.size, w.stride, w.pad, 1, ceil_mode=ceil_mode))) * w.stride - w.pad
-        for n, w in zip(sizes, along, strict=True)
+        np.arange(replace(w, ceil_mode=ceil_mode).count(n)) * w.stride - w.before for n, w in zip(sizes, along, strict=True)
     ]
-    pads = [(w.pad, int(b[-1]) + w.size - n) for n, w, b in zip(sizes, along, begins, strict=True)]
+    pads = [(w.before, int(b[-1]) + w.size - n) for n, w, b in zip(sizes, along, begins, strict=True)]
     ones = full(1, op.dtype, (1, 1, *(w.size for w in along)))
     flat = reshape(x, (multiply_all(lead), 1, *sizes))
     total = convolve(flat, ones, ConvParams([w.stride for w in along], pads, [1] * spatial))
     total = reshape(total, (*lead, *map(len, begins)))
     counts = np.ones([1] * spatial, np.int64)
     for axis, (n, w, b) in enumerate(zip(sizes, along, begins, strict=True)):
-        pad = w.pad if padded else 0
+        pad = w.before if padded else 0
         inside = np.minimum(b + w.size, n + pad) - np.maximum(b, -pad)
         counts = counts * inside.reshape([-1 if i == axis else 1 for i in range(spatial)])
     divisor = op.number(6)
@@ -135,8 +120,8 @@ def _window_sizes(op: TorchOp) -> Iterator[np.ndarray[Any, Any]]:
     """How long windows are in each dimension: with ceil_mode the last one may end behind the padding, which does not count."""
     sizes = spatial_sizes(op.tensor(0), _spatial(op), "average pooling with its own divisor and ceil_mode")
     for size, w in zip(sizes, _windows_of(op, [1] * len(sizes)), strict=True):
-        begins = np.arange(len(windows(size, w.size, w.stride, w.pad, 1, ceil_mode=True))) * w.stride - w.pad
-        yield np.minimum(begins + w.size, size + w.pad) - begins
+        begins = np.arange(replace(w, ceil_mode=True).count(size)) * w.stride - w.before
+        yield np.minimum(begins + w.size, size + w.after) - begins
 
 
 def _pool(op: TorchOp, op_class: type[EffectOp], dilation: list[int] | None, **attrs: Any) -> ir.Value:
@@ -148,7 +133,7 @@ def _pool(op: TorchOp, op_class: type[EffectOp], dilation: list[int] | None, **a
     batched = info_of(x).rank == spatial + 2
     x = x if batched else unsqueeze(x, 0)
     if spatial == 1:
-        x = squeeze(_pool_plane(unsqueeze(x, 2), op_class, [_Window(), *along], has_dilation, attrs), 2)
+        x = squeeze(_pool_plane(unsqueeze(x, 2), op_class, [Window(), *along], has_dilation, attrs), 2)
     elif spatial == 2:
         x = _pool_plane(x, op_class, along, has_dilation, attrs)
     else:
@@ -156,38 +141,38 @@ def _pool(op: TorchOp, op_class: type[EffectOp], dilation: list[int] | None, **a
     return x if batched else squeeze(x, 0)
 
 
-def _inside(window: _Window, size: Dim) -> _Window:
+def _inside(window: Window, size: Dim) -> Window:
     """A window without what is behind the padding wherever it begins, as ceil_mode allows: it is the only one then."""
     if not isinstance(size, int):
         return window
-    whole, reach = size + 2 * window.pad, window.dilation * (window.size - 1) + 1
-    if not whole < reach < whole + window.stride:
+    whole = size + window.before + window.after
+    if not whole < window.reach < whole + window.stride:
         return window
-    return _Window((whole - 1) // window.dilation + 1, whole, window.pad, window.dilation)
+    return replace(window, size=(whole - 1) // window.dilation + 1, stride=whole)
 
 
-def _windows_of(op: TorchOp, dilation: list[int]) -> list[_Window]:
+def _windows_of(op: TorchOp, dilation: list[int]) -> list[Window]:
     size = several(op.number(1), _spatial(op))
     strides = size if op.number(2, []) == [] else several(op.number(2), _spatial(op))
     padding = several(op.number(3, 0), _spatial(op))
-    return [_Window(*w) for w in zip(size, strides, padding, dilation, strict=True)]
+    return [Window(n, stride, pad, pad, d) for n, stride, pad, d in zip(size, strides, padding, dilation, strict=True)]
 
 
 def _pool_plane(
-    x: ir.Value, op_class: type[EffectOp], along: list[_Window], has_dilation: bool, attrs: dict[str, Any]
+    x: ir.Value, op_class: type[EffectOp], along: list[Window], has_dilation: bool, attrs: dict[str, Any]
 ) -> ir.Value:
     vertical, horizontal = along
-    pads = [vertical.pad, horizontal.pad] * 2
+    pads = [vertical.before, horizontal.before, vertical.after, horizontal.after]
     more = {"dilation": [w.dilation for w in along]} if has_dilation else {}
     sizes, strides = [w.size for w in along], [w.stride for w in along]
     return emit(op_class, x, pool_size=sizes, strides=strides, padding=pads, **more, **attrs)
 
 
 def _pool_depth(
-    x: ir.Value, op_class: type[EffectOp], along: list[_Window], has_dilation: bool, attrs: dict[str, Any]
+    x: ir.Value, op_class: type[EffectOp], along: list[Window], has_dilation: bool, attrs: dict[str, Any]
 ) -> ir.Value:
     in_planes = _by_planes(x, lambda planes: _pool_plane(planes, op_class, along[1:], has_dilation, attrs))
-    return _along_depth(in_planes, lambda columns: _pool_plane(columns, op_class, [along[0], _Window()], has_dilation, attrs))
+    return _along_depth(in_planes, lambda columns: _pool_plane(columns, op_class, [along[0], Window()], has_dilation, attrs))
 
 
 def _by_planes(x: ir.Value, pool: Callable[[ir.Value], ir.Value]) -> ir.Value:

@@ -12,12 +12,13 @@ from ....dialect.bindings import ir, scf
 from ....dialect.errors import RelaxError
 from ....dialect.inference import boolean
 from ....dialect.struct_info import TensorInfo
-from ...emit import common_size, emit, full, info_of, integer, permute, slice_axis, squeeze
+from ...emit import common_size, emit, full, info_of, integer, permute, require_different, slice_axis, squeeze
 from ..either import Either
 from ..equal_sizes import with_size
 from ..graph import UNUSABLE
 from ..node import Node, handles
 from ..rounds import MOST_WRITTEN_OUT, element, named_sizes, repeat, repeat_while, scratch, stacked, taken
+from ..size_expressions import OTHER_RANK, Equality
 from ..values import GraphValue, TensorSequence, known_value, numbers_array, tensor_value
 
 #: Loops whose conditions are known are written out up to so many rounds.
@@ -67,6 +68,8 @@ def _if(node: Node) -> list[Any]:
             with scratch():
                 found = _values(run_graph(node, graph, [], name))
                 infos.append([named_sizes(info_of(v), symbols) for v in found])
+        if any(a.rank != b.rank for a, b in zip(*infos, strict=True)) and (found := _where_sizes_differ(node, branches)):
+            return found
         results = [Either(a, b) for a, b in zip(*infos, strict=True)]
     except RelaxError:
         _want(node, 0)
@@ -79,6 +82,21 @@ def _if(node: Node) -> list[Any]:
             scf.YieldOp([x for v, r in zip(values, results, strict=True) for x in r.given(v)])
     yielded = iter(op.results)
     return [r.taken(yielded, node.new_symbol) for r in results]
+
+
+def _where_sizes_differ(node: Node, branches: Sequence[tuple[onnx.GraphProto, str]]) -> list[Any] | None:
+    """The results where two sizes differ, of a condition on whether they do; each call checks that. None for other conditions.
+
+    So torch exports ``x.squeeze(1)``, whose rank depends on the size: ``If(Equal(size, 1))``.
+    """
+    folds = node.operand(0).folds
+    condition = None if folds is None else folds.reshape(-1).tolist()[0]
+    if not isinstance(condition, Equality):
+        return None
+    a, b = condition.left, condition.right
+    require_different(a, b, f"expected {a} other than {b}, {OTHER_RANK}")
+    graph, name = branches[0 if condition.is_negated else 1]
+    return list(run_graph(node, graph, [], name))
 
 
 @handles("Loop")

@@ -26,6 +26,7 @@ from ...emit import (
     integer,
     multiply_all,
     permute,
+    require_different,
     reshape,
     sequence,
     slice_axis,
@@ -37,6 +38,7 @@ from ...padding import padded_by_edges, padded_by_number
 from ..caches import grown
 from ..equal_sizes import expanded_to, with_one
 from ..node import Node, handles
+from ..size_expressions import OTHER_RANK
 from ..tensors import element_dtype
 from ..values import known_value, numbers_array, relax_dtype, require_places
 
@@ -140,6 +142,9 @@ def _squeeze(node: Node) -> ir.Value:
     """A size that a call tells is taken to be 1, as that of ``x[k : k + 1]``, which tf2onnx writes for ``x[k]``."""
     axes = node.listed("axes", 1)
     shape = node.operand(0).shape
+    if axes is None:
+        for size in (d for d in shape if isinstance(d, Expr)):
+            require_different(size, 1, f"expected {size} other than 1, {OTHER_RANK}")
     given = [i for i, d in enumerate(shape) if d == 1] if axes is None else node.axes(axes, len(shape))
     return squeeze(with_one(node.tensor(0), *sorted(given)), *sorted(given))
 

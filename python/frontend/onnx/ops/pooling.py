@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from ....dialect import ops
 from ....dialect.bindings import ir
-from ....dialect.dtypes import numpy_dtype
 from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
+from ....dialect.symbolic import Dim, Expr
 from ...convolutions import pad_axis
-from ...emit import cast, emit, full, info_of, integer, multiply_all, neutral, reshape, unsqueeze, wide
+from ...emit import (
+    cast,
+    emit,
+    full,
+    info_of,
+    integer,
+    multiply_all,
+    neutral,
+    reshape,
+    sequence,
+    size_value,
+    table,
+    unsqueeze,
+    wide,
+)
+from ...windows import Window, Windows, largest_and_places
+from ...windows import windows as places_of_windows
 from ..node import Node, handles
-from ..values import known_value, require_places
 from .convolution import padded_as_open, padding
 
 
@@ -63,40 +79,35 @@ class _Windows:
         """Whether a call says how many there are."""
         return not all(isinstance(size, int) for size in self.sizes)
 
-    def known_pads(self, i: int) -> tuple[int, int]:
-        before, after = self.pads[i]
-        if not isinstance(before, int) or not isinstance(after, int):
-            raise RelaxError("expected padding of dimensions of known size")
-        return before, after
-
-    def places(self, size: int, i: int) -> np.ndarray:
-        """``[windows, kernel]``: the places of each window, counted from the first of the dimension itself."""
-        (before, after), stride = self.known_pads(i), self.strides[i]
-        reach = self.dilation[i] * (self.kernel[i] - 1) + 1
-        span = size + before + after - reach
-        if span < 0:
-            raise RelaxError(f"expected a window of at most {size + before + after}, got {reach}")
-        count = (-(-span // stride) if self.ceil else span // stride) + 1
-        if self.ceil and (count - 1) * stride >= size + before:
-            count -= 1
-        require_places(count * self.kernel[i])
-        return np.arange(count)[:, None] * stride + np.arange(self.kernel[i])[None, :] * self.dilation[i] - before
+    def along(self, i: int, before: int = 0, after: int = 0) -> Window:
+        """Those of one dimension, over so much padding."""
+        return Window(self.kernel[i], self.strides[i], before, after, self.dilation[i], ceil_mode=self.ceil)
 
 
-def _gathered(x: ir.Value, windows: _Windows, fill: float) -> ir.Value:
-    """``x[n, c, windows 0, kernel 0, windows 1, kernel 1, ...]``, with ``fill`` outside."""
-    for i in range(len(windows.kernel)):
+def _gathered(x: ir.Value, windows: _Windows, fill: float, padding_fill: float | None = None) -> ir.Value:
+    """``x[n, c, windows 0, kernel 0, windows 1, kernel 1, ...]``, with ``fill`` outside, or another number in the padding."""
+    inner = fill if padding_fill is None else padding_fill
+    x, pads = padded_as_open(x, windows.pads, inner)
+    along = [windows.along(i, *both) for i, both in enumerate(pads)]
+    counts = [_count(info_of(x).shape[2 + i], window) for i, window in enumerate(along)]
+    before, after = ([0, 0, *(p[end] for p in pads)] for end in (0, 1))
+    x = emit(ops.Pad, x, before=before, after=after, value=inner)
+    for i, (window, count) in enumerate(zip(along, counts, strict=True)):
         axis = 2 + 2 * i
-        size = info_of(x).shape[axis]
-        if not isinstance(size, int):
-            raise RelaxError("expected windows over dimensions of known size")
-        places = windows.places(size, i)
-        before, after = max(-int(places.min(initial=0)), 0), max(int(places.max(initial=0)) - size + 1, 0)
-        if before or after:
-            amounts = [[n if a == axis else 0 for a in range(info_of(x).rank)] for n in (before, after)]
-            x = emit(ops.Pad, x, before=amounts[0], after=amounts[1], value=fill)
-        x = emit(ops.Take, x, known_value("places", places + before).value, axis=axis)
+        x = pad_axis(x, axis, (0, window.stride - 1 if window.ceil_mode else 0), fill)
+        begins = emit(ops.Multiply, sequence(0, count), full(window.stride, integer()))
+        steps = table(np.arange(window.size)[None] * window.dilation, integer())
+        x = emit(ops.Take, x, emit(ops.Add, unsqueeze(begins, 1), steps), axis=axis)
     return x
+
+
+def _count(size: Dim, window: Window) -> int | Expr:
+    if size is None:
+        raise RelaxError("expected windows over dimensions of known or symbolic size")
+    count = window.count(size)
+    if isinstance(count, int) and count < 1:
+        raise RelaxError(f"expected a window of at most {size + window.before + window.after}, got {window.reach}")
+    return count
 
 
 def _kernel_axes(windows: _Windows) -> list[int]:
@@ -114,11 +125,39 @@ def _is_plane(windows: _Windows) -> bool:
 @handles("MaxPool")
 def _max_pool(node: Node) -> list[ir.Value | None]:
     windows, x, dtype = _Windows(node, node.rank(0)), node.tensor(0), node.dtype()
-    if _is_plane(windows) and not node.wants(1):
-        return [_pooled(x, windows, ops.MaxPool2D, neutral("max", dtype))]
-    gathered = _gathered(x, windows, neutral("max", dtype))
-    result = emit(ops.Max, gathered, axis=_kernel_axes(windows))
-    return [result, _positions(node, windows, gathered) if node.wants(1) else None]
+    if node.wants(1):
+        return _max_pool_places(node, windows)
+    if _is_plane(windows):
+        return [_pooled(x, windows, ops.MaxPool2D, neutral("max", dtype)), None]
+    return [emit(ops.Max, _gathered(x, windows, neutral("max", dtype)), axis=_kernel_axes(windows)), None]
+
+
+def _max_pool_places(node: Node, windows: _Windows) -> list[ir.Value | None]:
+    """The first largest element of each window, counted in the whole tensor, rows first or columns first."""
+    along: list[Windows | ir.Value] = []
+    for i, (size, pads) in enumerate(zip(windows.sizes, windows.pads, strict=True)):
+        before, after = pads
+        if size is None or not isinstance(before, int) or not isinstance(after, int):
+            raise RelaxError("expected padding that is known where places of largest elements are used")
+        along.append(places_of_windows(size, windows.along(i, before, after)))
+    result, places = largest_and_places(node.tensor(0), along)
+    assert places is not None
+    if node.attribute("storage_order", 0):
+        places = _columns_first(places, windows.sizes)
+    n, c, *_ = node.operand(0).shape
+    images = multiply_all([n, c])
+    each = emit(ops.Multiply, sequence(0, images), size_value(multiply_all(windows.sizes)))
+    return [result, emit(ops.Add, places, reshape(each, (n, c, *[1] * len(windows.sizes))))]
+
+
+def _columns_first(places: ir.Value, sizes: Sequence[Dim]) -> ir.Value:
+    """Places that count with the last dimension first, as those with the first dimension first."""
+    total = full(0, integer())
+    for i in range(len(sizes)):
+        inner, outer = (size_value(multiply_all(part)) for part in (sizes[i + 1 :], sizes[:i]))
+        index = emit(ops.Mod, emit(ops.FloorDivide, places, inner), size_value(sizes[i]))
+        total = emit(ops.Add, total, emit(ops.Multiply, index, outer))
+    return total
 
 
 def _pooled(x: ir.Value, windows: _Windows, op_class: type, fill: float, **attrs: object) -> ir.Value:
@@ -134,41 +173,6 @@ def _pooled(x: ir.Value, windows: _Windows, op_class: type, fill: float, **attrs
     return emit(ops.Squeeze, result, axis=[2]) if single else result
 
 
-def _positions(node: Node, windows: _Windows, gathered: ir.Value) -> ir.Value:
-    """Where the first largest element of each window is, counted in the whole tensor, rows first or columns first."""
-    n, c, *sizes = (node.known_size(0, i) for i in range(node.rank(0)))
-    count = len(sizes)
-    order = list(range(count)) if not node.attribute("storage_order", 0) else list(range(count))[::-1]
-    strides = [0] * count
-    step = 1
-    for i in reversed(order):
-        strides[i] = step
-        step *= sizes[i]
-    places = [windows.places(size, i) for i, size in enumerate(sizes)]
-    table = np.zeros([1] * 0, np.int64)
-    for i, place in enumerate(places):
-        shape = [1] * (2 * count)
-        shape[2 * i], shape[2 * i + 1] = place.shape
-        table = table + (place * strides[i]).reshape(shape)
-    axes = [2 * i for i in range(count)] + [2 * i + 1 for i in range(count)]
-    outs = [len(p) for p in places]
-    rows = np.transpose(table, axes).reshape(1, 1, *outs, -1)
-    rank = info_of(gathered).rank
-    last = permute_windows(gathered, count, rank)
-    flat = reshape(last, (n, c, *outs, math.prod(windows.kernel)))
-    found = emit(ops.ArgMax, flat, axis=2 + count, keepdims=True)
-    wide = emit(ops.BroadcastTo, known_value("places", rows).value, result_types=[info_of(flat).with_(dtype=integer()).type])
-    place = emit(ops.Squeeze, emit(ops.GatherElements, wide, found, axis=2 + count), axis=[2 + count])
-    images = np.arange(n * c, dtype=np.int64).reshape(n, c, *[1] * count) * math.prod(sizes)
-    return emit(ops.Add, place, known_value("images", images).value)
-
-
-def permute_windows(x: ir.Value, count: int, rank: int) -> ir.Value:
-    """All places within windows behind all windows."""
-    axes = [0, 1, *(2 + 2 * i for i in range(count)), *(3 + 2 * i for i in range(count))]
-    return emit(ops.PermuteDims, x, axes=axes)
-
-
 @handles("AveragePool")
 def _average_pool(node: Node) -> ir.Value:
     windows, x = _Windows(node, node.rank(0)), node.tensor(0)
@@ -176,15 +180,9 @@ def _average_pool(node: Node) -> ir.Value:
     if _is_plane(windows) and is_float(node.dtype()):
         return _mean(x, windows, is_padded)
     total = emit(ops.Sum, _gathered(x, windows, 0), axis=_kernel_axes(windows))
-    counts = np.ones((), np.float64)
-    for i in range(len(windows.kernel)):
-        size = node.known_size(0, i + 2)
-        before, after = windows.known_pads(i) if is_padded else (0, 0)
-        places = windows.places(size, i)
-        inside = ((places >= -before) & (places < size + after)).sum(1)
-        counts = np.multiply.outer(counts, inside)
-    divisor = known_value("counts", counts.astype(numpy_dtype(node.dtype()))).value
-    return emit(ops.Divide, total, divisor)
+    ones = full(1, node.dtype(), (1, 1, *windows.sizes))
+    counts = emit(ops.Sum, _gathered(ones, windows, 0, 1 if is_padded else 0), axis=_kernel_axes(windows))
+    return emit(ops.Divide, total, counts)
 
 
 def _mean(x: ir.Value, windows: _Windows, is_padded: bool) -> ir.Value:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...dialect import ops
-from ...dialect.bindings import ir
-from ...dialect.errors import RelaxError
-from ...dialect.inference import is_float
-from ...dialect.symbolic import Dim, Expr
-from ..emit import emit, expand, full, info_of, integer, multiply_all, permute, reshape, table, unsqueeze
-from .creation import sequence
+from ..dialect import ops
+from ..dialect.bindings import ir
+from ..dialect.errors import RelaxError
+from ..dialect.inference import is_float
+from ..dialect.size_choices import is_at_least
+from ..dialect.symbolic import Dim, Expr
+from .emit import emit, expand, full, info_of, integer, multiply_all, permute, reshape, sequence, table, unsqueeze
 
-__all__ = ["adaptive_windows", "largest_and_places", "open_windows", "spatial_sizes", "windows"]
+__all__ = ["Window", "Windows", "adaptive_windows", "largest_and_places", "spatial_sizes", "windows"]
 
 #: Positions in one dimension, [number of windows, longest window]; a shorter window has an element of its own again.
 Windows = np.ndarray[Any, Any]
@@ -30,32 +31,61 @@ def spatial_sizes(x: ir.Value, spatial: int, what: str) -> list[int]:
     return found
 
 
-def windows(size: int, window: int, stride: int, pad: int, dilation: int, *, ceil_mode: bool) -> Windows:
-    """Where windows of equal distance are, of which the padding is no part.
+@dataclass(frozen=True)
+class Window:
+    """How windows lie along a dimension: of so many elements, so far from one another, over so much padding."""
 
-    Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/Pool.h, pooling_output_shape.
-    """
-    steps, rest = divmod(size + 2 * pad - dilation * (window - 1) - 1, stride)
-    count = steps + 1 + (ceil_mode and rest > 0 and (steps + 1) * stride < size + pad)
-    places = np.arange(count)[:, None] * stride - pad + np.arange(window) * dilation
-    inside = (places >= 0) & (places < size)
-    first, last = np.where(inside, places, size).min(1), np.where(inside, places, -1).max(1)
-    return np.clip(places, first[:, None], last[:, None])
+    size: int = 1
+    stride: int = 1
+    before: int = 0
+    after: int = 0
+    dilation: int = 1
+    ceil_mode: bool = False
+
+    @property
+    def reach(self) -> int:
+        """From the first element to behind the last one."""
+        return self.dilation * (self.size - 1) + 1
+
+    def count(self, size: Dim) -> Any:
+        """How many there are. With ``ceil_mode`` the last one may end behind the padding, and begins before it.
+
+        Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/Pool.h, pooling_output_shape.
+        """
+        assert size is not None
+        span = size + (self.before + self.after - self.reach)
+        if not self.ceil_mode:
+            return span // self.stride + 1
+        steps = -(-span // self.stride)
+        return steps + 1 - is_at_least(steps * self.stride, size + self.before)
 
 
-def open_windows(size: Expr, window: int, stride: int, pad: int, dilation: int, *, ceil_mode: bool) -> ir.Value:
-    """The same along a dimension of an open size.
+def windows(size: int | Expr, window: Window) -> Windows | ir.Value:
+    """Where the elements of windows are; in place of one in the padding the next one of the window that is not, again."""
+    count = window.count(size)
+    steps = np.arange(window.size) * window.dilation
+    if isinstance(size, int):
+        places = np.arange(count)[:, None] * window.stride - window.before + steps
+        inside = (places >= 0) & (places < size)
+        first, last = np.where(inside, places, size).min(1), np.where(inside, places, -1).max(1)
+        return np.clip(places, first[:, None], last[:, None])
+    begins = emit(ops.Multiply, sequence(0, count), full(window.stride, integer()))
+    begins = unsqueeze(emit(ops.Subtract, begins, full(window.before, integer())), 1)
+    places = emit(ops.Add, begins, table(steps[None], integer()))
+    if window.after or window.ceil_mode:
+        left = emit(ops.Subtract, full(size - 1, integer()), begins)
+        places = emit(ops.Minimum, places, emit(ops.Add, begins, _multiple(left, window.dilation)))
+    if window.before:
+        places = emit(ops.Maximum, places, emit(ops.Subtract, begins, _multiple(begins, window.dilation)))
+    return places
 
-    Raises:
-        RelaxError: the last window may be a shorter one, or elements of the padding are among those of a window with gaps.
-    """
-    if ceil_mode or (pad and dilation > 1):
-        raise RelaxError("expected windows of known sizes where some are shorter, by ceil_mode, or by padding and dilation")
-    count = (size + (2 * pad - dilation * (window - 1) - 1)) // stride + 1
-    begins = emit(ops.Multiply, sequence(0, count), full(stride, integer()))
-    places = emit(ops.Add, unsqueeze(begins, 1), table((np.arange(window) * dilation - pad)[None], integer()))
-    last = full(size - 1, integer())
-    return emit(ops.Maximum, emit(ops.Minimum, places, last), full(0, integer())) if pad else places
+
+def _multiple(x: ir.Value, of: int) -> ir.Value:
+    """The largest one that is not larger."""
+    if of == 1:
+        return x
+    number = full(of, integer())
+    return emit(ops.Multiply, emit(ops.FloorDivide, x, number), number)
 
 
 def adaptive_windows(size: int, count: int) -> Windows:
