@@ -102,7 +102,6 @@ def test_an_open_dimension(name: str) -> None:
         (3, 1, 1, 2),
         (4, 3, 2, 1),
         (3, 2, 1, (1, 2), True),
-        (2, 3, 1, 1, True),
     ],
 )
 def test_where_the_largest_of_windows_are(options: tuple[Any, ...]) -> None:
