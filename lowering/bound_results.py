@@ -16,15 +16,17 @@ after, so that a caller knows the memory that it passes, and the runtime which p
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from ..dialect.analysis.known_sizes import KnownSizes, known_sizes
+from ..dialect.analysis.known_sizes import KnownSizes, Shape, argument_shapes, known_sizes
 from ..dialect.bindings import func, ir
 from ..dialect.functions import argument_names, body_of, set_names, terminator, update_type
-from ..dialect.ops import Arange, Concat, DynamicStridedSlice, ExpandDims, Full, IndexCopy, MatchCast, ShapeValue
+from ..dialect.op import EffectOp, attrs_of
+from ..dialect.ops import Arange, Concat, DynamicStridedSlice, ExpandDims, Full, IndexCopy, MatchCast, ShapeValue, StridedSlice
+from ..dialect.ops.indexing import NO_SIZE_REACHES
 from ..dialect.size_choices import alternatives
 from ..dialect.struct_info import TensorInfo, is_tensor
-from ..dialect.symbolic import Dim, Expr, substitute, symbol
+from ..dialect.symbolic import Dim, Expr, divided, symbol
 from ..dialect.weights import full_result_names
 
 __all__ = ["bound_results"]
@@ -49,10 +51,12 @@ def bound_results(function: func.FuncOp, symbols: Collection[str]) -> list[tuple
     bounds, names = _Bounds(known_sizes(function), frozenset(symbols)), full_result_names(function)
     found: list[tuple[str, str]] = []
     more: list[ir.Value] = []
+    unnamed = {a: shape for a, shape in argument_shapes(function).items() if None in TensorInfo.of(a).shape}
     with ir.InsertionPoint(end), end.location:
         for i, value in enumerate(end.operands):
             shape = bounds.of(value)
             if shape is not None:
+                _name_arguments(unnamed, {n for d in shape if isinstance(d, Expr) for n in d.names})
                 named = _named(value, f"{function.name.value}_{i}")
                 end.operands[i] = _widened(named, shape)
                 more.append(_sizes(named))
@@ -65,6 +69,10 @@ def bound_results(function: func.FuncOp, symbols: Collection[str]) -> list[tuple
         update_type(function)
         set_names(function, arguments, [*names, *(sizes for _, sizes in found)])
     return found
+
+
+#: Of loops, how many operands and arguments of their bodies are before those that iterations pass on.
+_CARRIED = {"scf.for": (3, 1), "scf.while": (0, 0)}
 
 
 class _Bounds:
@@ -88,42 +96,117 @@ class _Bounds:
         return isinstance(dim, int) or dim.names <= self._symbols
 
     def _bound(self, dim: int | Expr) -> Dim:
-        """At least as large as a size: sums and products of bounds, where nothing is taken off."""
+        """At least as large as a size: sums and products of bounds; what is taken off may be nothing."""
         if isinstance(dim, int) or self._is_given(dim):
             return dim
         choice = alternatives(dim)
         if choice is not None:  # as large as both would be together, where neither is known to be larger
-            both = [self._bound(d) for d in choice]
-            return None if both[0] is None or both[1] is None else _at_least_both(both[0], both[1])
-        limits: dict[str, int | Expr] = {}
-        for name in dim.names - self._symbols:
-            limit = self._largest(name)
-            if limit is None:
-                return None
-            limits[name] = limit
+            return _both([self._bound(d) for d in choice])
+        total: int | Expr = 0
         for atoms, factor in dim.terms:
-            grows = factor > 0 and all(a.isidentifier() for a in atoms)
-            if not grows and not Expr({atoms: 1}).names <= self._symbols:
+            term = Expr({atoms: factor})
+            if self._is_given(term):
+                total = total + term
+            elif not all(map(_is_never_negative, atoms)) and (factor < 0 or len(atoms) > 1):
                 return None
-        return substitute(dim, limits)
+            elif factor > 0:
+                limit = _product([factor, *(self._atom(a) for a in atoms)])
+                if limit is None:
+                    return None
+                total = total + limit
+        return total
+
+    def _atom(self, atom: str) -> Dim:
+        """At least as large as a symbol, a quotient or a remainder, which is not negative."""
+        if atom in self._symbols:
+            return symbol(atom)
+        if atom.isidentifier():
+            return self._largest(atom)
+        dividend, divisor, is_remainder = divided(atom)
+        if dividend is None or divisor is None:
+            return None
+        if is_remainder:
+            return self._bound(divisor)
+        limit = self._bound(dividend)
+        return limit if limit is None or not isinstance(divisor, int) else limit // divisor
 
     def _largest(self, name: str) -> Dim:
         """The largest size of a dimension that has a name of its own."""
         place = self._known.opened.get(name)
-        owner = None if place is None or isinstance(place[0], ir.BlockArgument) else place[0].owner.opview
-        if place is None or not isinstance(owner, DynamicStridedSlice):
+        if place is None or isinstance(place[0], ir.BlockArgument):
             return None
-        x = TensorInfo.of(owner.operands[0])
-        axes = [a % x.rank for a in ir.DenseI64ArrayAttr(owner.attributes["axes"])]
-        if place[1] not in axes:
+        value, axis = place
+        owner = value.owner.opview
+        if isinstance(owner, DynamicStridedSlice | StridedSlice):
+            return self._largest_slice(owner, axis)
+        number = ir.OpResult(value).result_number
+        if owner.operation.name == "scf.if":
+            yielded = [terminator(region.blocks[0]).operands[number] for region in owner.operation.regions]
+            return _both([self._bound(self._size(v, axis)) for v in yielded])
+        if owner.operation.name in _CARRIED:
+            return self._largest_carried(owner.operation, number, axis)
+        return None
+
+    def _size(self, value: ir.Value, axis: int) -> int | Expr:
+        return self._known.by_arguments(value)[axis]
+
+    def _largest_carried(self, loop: ir.Operation, number: int, axis: int) -> Dim:
+        """What a loop begins with, where each of its regions passes on what is as large as what it was given."""
+        operands, inner = _CARRIED[loop.name]
+        for region in loop.regions:
+            block = region.blocks[0]
+            end = terminator(block)
+            passed = end.operands[number + (1 if end.name == "scf.condition" else 0)]
+            if self._size(passed, axis) != self._size(block.arguments[number + inner], axis):
+                return None
+        return self._bound(self._size(loop.operands[number + operands], axis))
+
+    def _largest_slice(self, op: EffectOp, axis: int) -> Dim:
+        """What a slice leaves of all; of known bounds that count from the same end no more than is between them."""
+        x, attrs = op.operands[0], attrs_of(op)
+        axes = [a % TensorInfo.of(x).rank for a in attrs["axes"]]
+        if axis not in axes:
             return None
-        strides = list(ir.DenseI64ArrayAttr(owner.attributes["strides"])) if "strides" in owner.attributes else [1] * len(axes)
-        whole, stride = self._bound(self._known.by_arguments(owner.operands[0])[place[1]]), strides[axes.index(place[1])]
-        return None if whole is None else whole if stride == 1 else (whole + stride - 1) // stride
+        i = axes.index(axis)
+        limit = self._bound(self._size(x, axis))
+        if isinstance(op, StridedSlice):
+            begin, end = attrs["begin"][i], attrs["end"][i]
+            if isinstance(begin, int) and isinstance(end, int) and (begin < 0) == (end < 0) and end < NO_SIZE_REACHES:
+                limit = max(end - begin, 0)
+        stride = (attrs["strides"] or [1] * len(axes))[i]
+        return None if limit is None else limit if stride == 1 else (limit + stride - 1) // stride
+
+
+def _product(sizes: Sequence[Dim]) -> Dim:
+    """None where one is unknown."""
+    total: int | Expr = 1
+    for size in sizes:
+        if size is None:
+            return None
+        total = total * size
+    return total
+
+
+def _is_never_negative(atom: str) -> bool:
+    return "-" not in atom
+
+
+def _both(bounds: Sequence[Dim]) -> Dim:
+    """What is at least as large as each of two; None where nothing is known of one."""
+    a, b = bounds
+    return None if a is None or b is None else _at_least_both(a, b)
 
 
 def _at_least_both(a: int | Expr, b: int | Expr) -> int | Expr:
     return max(a, b) if isinstance(a, int) and isinstance(b, int) else a if a == b else a + b
+
+
+def _name_arguments(arguments: dict[ir.Value, Shape], used: Collection[str]) -> None:
+    """Gives names to those unknown sizes of arguments that are used, in casts."""
+    for argument, shape in list(arguments.items()):
+        if any(isinstance(d, Expr) and d.names & set(used) for d in shape):
+            MatchCast.create(argument, result_types=[TensorInfo.of(argument).with_(shape=shape).type])
+            del arguments[argument]
 
 
 def _named(value: ir.Value, prefix: str) -> ir.Value:
