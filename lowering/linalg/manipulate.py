@@ -9,6 +9,7 @@ from ...dialect.bindings import ir
 from ...dialect.inference import normalize_axes, normalize_axis
 from ...dialect.op import attrs_of, op_class
 from ...dialect.ops import Concat
+from ...dialect.symbolic import Dim
 from .builder import ZERO, LinalgBuilder, Size, Tensor, read, value_type
 from .registry import Source, lowering
 from .reshaping import drop_axes, reshape, restore_axes
@@ -62,6 +63,11 @@ def _lower_broadcast_to(b: LinalgBuilder, source: Source) -> Tensor:
     return replace(x, value=b.movement(x.value, b.broadcast_exprs(x, result), sizes))
 
 
+#: Insertions into one destination; of more parts groups are destinations of their own. MLIR's analysis of what insertions alias
+#: takes their number squared: 1,200 parts compiled in 135 s without this, and in 11 s with it (EPYC, Zen 5).
+_MOST_PARTS = 64
+
+
 @lowering("relax.concat")
 def _lower_concat(b: LinalgBuilder, source: Source) -> ir.Value | Tensor:
     """A chain becomes one destination that every part is inserted into; only the last op of the chain emits anything."""
@@ -84,6 +90,21 @@ def _feeds_concat(op: ir.OpView, axis: int) -> bool:
 
 
 def _concatenated(b: LinalgBuilder, parts: Sequence[Tensor], source: Source, axis: int) -> ir.Value:
+    if len(parts) > _MOST_PARTS:
+        groups = [parts[i : i + _MOST_PARTS] for i in range(0, len(parts), _MOST_PARTS)]
+        return _concatenated(b, [_group(b, g, source, axis) for g in groups], source, axis)
+    return _joined(b, parts, source, axis)
+
+
+def _group(b: LinalgBuilder, parts: Sequence[Tensor], source: Source, axis: int) -> Tensor:
+    length: Dim = 0
+    for size in (p.info.shape[axis] for p in parts):
+        length = None if length is None or size is None else length + size
+    shape = [length if i == axis else d for i, d in enumerate(parts[0].info.shape)]
+    return Tensor(_joined(b, parts, source, axis), parts[0].info.with_(shape=shape))
+
+
+def _joined(b: LinalgBuilder, parts: Sequence[Tensor], source: Source, axis: int) -> ir.Value:
     lengths = [b.size(p, axis) for p in parts]
     offsets: list[Size] = [0]
     for length in lengths:

@@ -51,3 +51,17 @@ def test_parts_along_a_dimension(seed: int) -> None:
     for i, given in enumerate(inputs):
         expected = np.asarray(rx.evaluate(module, f"f{i}", *given)[0])
         np.testing.assert_allclose(executable(*given, entry=f"f{i}"), expected, rtol=1e-4, atol=1e-4, err_msg=f"{seed} f{i}")
+
+
+@pytest.mark.parametrize("count", [64, 65, 200])
+@pytest.mark.parametrize("rows", [0, 1, 3])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_many_tensors_side_by_side(is_open: bool, rows: int, count: int) -> None:
+    """In groups: each part is in its place, whatever sizes are known."""
+    b = Builder()
+    with b.function("main"):
+        x, y = b.input("x", ("n" if is_open else rows, 3), "f32"), b.input("y", ("n" if is_open else rows, "m"), "f32")
+        b.output(b.concat([b.add(x if i % 5 else y, float(i)) for i in range(count)], axis=1))
+    arrays = np.ones((rows, 3), np.float32), np.zeros((rows, 2), np.float32)
+    want = np.concatenate([arrays[0 if i % 5 else 1] + np.float32(i) for i in range(count)], axis=1)
+    np.testing.assert_array_equal(rx.compile(b.build())(*arrays), want)
