@@ -248,11 +248,19 @@ def _check_view(op: ir.Operation, good: dict[ir.Value, ir.Value], faults: ir.Val
         if not ranges:
             return
         inside, index, size = judged(code, ranges)
-        with code.when(code.not_(inside)):
+        # All of nothing, as a row, may end behind it; an access to that is a fault, the view is none.
+        with code.when(code.not_(code.either(inside, _is_empty(code, op)))):
             _fault(code, faults, sites.access(op, op.operands[0]), index, size)
         if leaves:
             _leave(faults)
         good[op.results[0]] = inside if before is None else code.both(inside, before)
+
+
+def _is_empty(code: AccessCode, op: ir.Operation) -> ir.Value:
+    """Whether a flat view is of no elements."""
+    source = op.operands[0]
+    rank = ir.MemRefType(source.type).rank if op.name == "memref.reinterpret_cast" else 0
+    return any_zero(code, [code.dim(source, axis) for axis in range(rank)])
 
 
 def _view_ranges(code: AccessCode, op: ir.Operation) -> list[Range]:

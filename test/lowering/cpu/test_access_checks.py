@@ -212,3 +212,16 @@ def test_artifacts_say_that_they_are_checked(tmp_path: Path, capsys: pytest.Capt
     assert cli.run(["info", path]) == 0
     assert capsys.readouterr().out.count("\nchecked: ") == 2
     np.testing.assert_array_equal(rx.load(path)(X, ROWS), rx.compile(rx.Module.parse(TEXT))(X, ROWS))
+
+
+@pytest.mark.parametrize("columns", [(0, 1), (1, 0), (0, 0), (3, 2)])
+def test_views_of_nothing_are_no_faults(columns: tuple[int, int]) -> None:
+    """A part of no columns, which is all of nothing, ends behind its beginning where rows are counted alone."""
+    b = rx.Builder()
+    with b.function("main"):
+        x, y = b.input("x", (2, "n")), b.input("y", (2, "m"))
+        b.output(b.concat([y, x, y], axis=1), b.pad(x, [0, 3], [0, 1]))
+    module = b.build()
+    arrays = [np.ones((2, c), np.float32) for c in columns]
+    for got, want in zip(rx.compile(module, checked=True)(*arrays), rx.evaluate(module, "main", *arrays), strict=True):
+        np.testing.assert_array_equal(got, want)
