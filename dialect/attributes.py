@@ -208,9 +208,11 @@ def _scalar(attribute: ir.Attribute) -> int | float | bool:
 def _scalar_attr(value: Any) -> ir.Attribute:
     if isinstance(value, bool):
         return ir.BoolAttr.get(value)
-    if isinstance(value, int):
-        return _integer_attr(value)
-    return ir.FloatAttr.get(ir.F64Type.get(), float(value))
+    if not isinstance(value, int):
+        return ir.FloatAttr.get(ir.F64Type.get(), float(value))
+    if 2**63 <= value < 2**64:  # in i64 it would be negative, and the bindings take no larger number
+        return ir.IntegerAttr.get(ir.IntegerType.get_unsigned(64), value - 2**64)
+    return _integer_attr(value)
 
 
 def _dims(attribute: ir.Attribute) -> list[int | Expr]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import RelaxError
-from .numeric import Array, convert, fresh
+from .numeric import Array, convert, fresh, number
 from .registry import reference
 
 __all__: list[str] = []
@@ -20,8 +20,7 @@ def constant(*, value: Array) -> Array:
 
 @reference
 def full(*, value: float, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    number = np.asarray(value, np.float64 if isinstance(value, float) else np.int64)
-    return np.full(shape, convert(number, dtype), dtype)
+    return np.full(shape, number(value, dtype), dtype)
 
 
 @reference

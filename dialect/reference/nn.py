@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import RelaxError
 from ..layouts import permutation
 from ..packed_layout import PackedLayout
-from .numeric import Array, convert, lowest, matmul, wide
+from .numeric import Array, convert, lowest, matmul, number, wide
 from .packed import unpacked
 from .registry import reference
 from .statistical import mean_values, variance_values
@@ -265,7 +265,6 @@ def _adaptive_bounds(size: int, out: int) -> list[tuple[int, int]]:
 
 @reference
 def pad(x: Array, *, before: list[int], after: list[int], value: float) -> Array:
-    number = np.asarray(value, np.float64 if isinstance(value, float) else np.int64)
-    result = np.full([b + d + a for b, d, a in zip(before, x.shape, after, strict=True)], convert(number, x.dtype), x.dtype)
+    result = np.full([b + d + a for b, d, a in zip(before, x.shape, after, strict=True)], number(value, x.dtype), x.dtype)
     result[tuple(slice(b, b + d) for b, d in zip(before, x.shape, strict=True))] = x
     return result

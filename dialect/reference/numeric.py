@@ -9,7 +9,9 @@ import numpy as np
 
 from ..dtypes import dtype_name
 
-__all__ = ["Array", "convert", "fresh", "highest", "integer_range", "is_float", "lowest", "matmul", "wide", "wide_dtype"]
+__all__ = [
+    "Array", "convert", "fresh", "highest", "integer_range", "is_float", "lowest", "matmul", "number", "wide", "wide_dtype",
+]  # fmt: skip
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -53,6 +55,12 @@ def convert(x: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.kind == "V" and x.dtype.itemsize > 2 and x.dtype != np.float32:
         return _round_to_odd(x.astype(np.float64), np.float32, np.int32).astype(dtype)
     return x.astype(dtype, order="C")
+
+
+def number(value: float, dtype: np.dtype[Any]) -> Array:
+    """A number of an attribute, as an element of a dtype."""
+    wide = np.float64 if isinstance(value, float) else np.int64 if value < 2**63 else np.uint64
+    return convert(np.asarray(value, wide), dtype)
 
 
 def _truncated(x: Array, dtype: np.dtype[Any]) -> Array:

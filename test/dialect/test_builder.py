@@ -167,6 +167,18 @@ def test_long_names_of_dtypes(name: str, dtype: str) -> None:
         b.output(y=x)
 
 
+def test_unsigned_numbers_that_no_i64_holds() -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", (2,), "ui64")
+        b.output(b.full((1,), 2**64 - 1, "ui64"), b.clip(x, max=2**63), b.pad(x, [1], [0], 2**64 - 1), x + 2**63)
+    module = b.build()
+    x = np.array([1, 2**64 - 1], np.uint64)
+    wanted = [[2**64 - 1], [1, 2**63], [2**64 - 1, 1, 2**64 - 1], [2**63 + 1, 2**63 - 1]]
+    for found in (rx.compile(module)(x), rx.evaluate(rx.Module.parse(str(module)), "main", x)):
+        assert [f.tolist() for f in found] == wanted
+
+
 def test_shape_and_dtype_of_a_value():
     with building(x=(("n", "?", 4), "bf16")) as (_, x):
         assert [str(d) for d in x.shape] == ["n", "None", "4"]
@@ -315,6 +327,8 @@ def test_a_refused_op_leaves_nothing_behind():
         (lambda b, x, i: i * 2.5, "expected a number of type i64, got 2.5"),
         (lambda b, x, i: i * 2**63, "expected a number of type i64, got 9223372036854775808"),
         (lambda b, x, i: b.full((2,), 300, "i8"), "expected a number of type i8, got 300"),
+        (lambda b, x, i: b.full((2,), 2**64, "ui64"), "expected a number of type ui64, got 18446744073709551616"),
+        (lambda b, x, i: b.full((2,), 2**63, "i64"), "expected a number of type i64, got 9223372036854775808"),
         (lambda b, x, i: b.full((2,), -1, "ui8"), "expected a number of type ui8, got -1"),
         (lambda b, x, i: b.full((2,), "a"), "expected a number of type f32, got 'a'"),
         (lambda b, x, i: b.full(("k",), 1.0), "expected symbols of @f (n), got k"),

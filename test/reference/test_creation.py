@@ -28,6 +28,7 @@ def test_full_of_special_values() -> None:
     assert np.isnan(full(value=float("nan"), shape=(), dtype=np.dtype(np.float16)))
     assert float(full(value=0.1, shape=(), dtype=np.dtype(np.float32))) == float(np.float32(0.1))
     assert int(full(value=2**63 - 1, shape=(), dtype=np.dtype(np.int64))) == 2**63 - 1
+    assert int(full(value=2**64 - 1, shape=(), dtype=np.dtype(np.uint64))) == 2**64 - 1
     assert full(value=True, shape=(2,), dtype=np.dtype(np.bool_)).tolist() == [True, True]
 
 

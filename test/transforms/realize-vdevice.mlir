@@ -247,3 +247,19 @@ func.func @upstream_constant(%x: tensor<4xf32, {vdevice = "cuda:0"}>) -> tensor<
   %0 = "relax.add"(%x, %c) : (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32>) -> tensor<4xf32, {vdevice = "cuda:0"}>
   return %0 : tensor<4xf32, {vdevice = "cuda:0"}>
 }
+
+// -----
+
+// A tensor of scalars is on no device: it is made on each that reads it, as constants are.
+// CHECK-LABEL: @tensor_of_scalars(
+// CHECK:         %[[A:.*]] = tensor.from_elements %{{.*}} : tensor<1xi64, {vdevice = "cpu:0"}>
+// CHECK:         %[[B:.*]] = tensor.from_elements %{{.*}} : tensor<1xi64, {vdevice = "cuda:0"}>
+// CHECK:         "relax.take"(%arg0, %[[A]])
+// CHECK:         "relax.take"(%arg1, %[[B]])
+func.func @tensor_of_scalars(%x: tensor<4xf32, {vdevice = "cpu:0"}>, %y: tensor<4xf32, {vdevice = "cuda:0"}>, %i: i64)
+    -> (tensor<1xf32>, tensor<1xf32>) {
+  %p = tensor.from_elements %i : tensor<1xi64>
+  %0 = "relax.take"(%x, %p) : (tensor<4xf32, {vdevice = "cpu:0"}>, tensor<1xi64>) -> tensor<1xf32>
+  %1 = "relax.take"(%y, %p) : (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<1xi64>) -> tensor<1xf32>
+  return %0, %1 : tensor<1xf32>, tensor<1xf32>
+}

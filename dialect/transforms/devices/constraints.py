@@ -169,6 +169,11 @@ def _has_tuple(type_: ir.FunctionType) -> bool:
     return any(isinstance(t, ir.TupleType) for t in (*type_.inputs, *type_.results))
 
 
+#: MLIR's ops of scalars, and of numbers.
+_OF_SCALARS = ("arith.constant", "tensor.from_elements")
+
+
 def _is_constant(op: ir.Operation) -> bool:
-    one_result = (isinstance(op.opview, Op) and not len(op.operands) and len(op.results) == 1) or op.name == "arith.constant"
+    """Whether an op makes one tensor of no other, which may be made on any device."""
+    one_result = (isinstance(op.opview, Op) and not len(op.operands) and len(op.results) == 1) or op.name in _OF_SCALARS
     return one_result and vdevice_of(op.results[0]) is None
