@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["CONVOLUTIONS", "NARROW", "WEIGHTS", "default_pipeline", "with_checks_first"]
+__all__ = ["CONVOLUTIONS", "NARROW", "WEIGHTS", "completed_pipeline", "default_pipeline"]
 
 # What calls may fail in is checked, or kept, before anything is dropped that goes unread: code refuses what `evaluate` does.
 _CHECKS = "relax-check-scalars,relax-keep-checks"
+# Code has no tuples, at its boundary neither.
+_NO_TUPLES = "relax-expand-tuple-arguments{public=true}"
 # Products of integers are made before words of eight are: those are for products of floats. How weights are packed for the
 # target is in the module (``relax.weight_layouts``).
 _PIPELINE = (
-    "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,{checks},"
+    "{tuples},relax-inline-private-functions,{checks},"
     "relax-canonicalize,relax-fold-dequantize,relax-round-exact-products,relax-fold-batch-norm,"
     "relax-pool-integers,relax-quantize-convolutions,relax-fold-scales,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,{convolutions}relax-pack-weights,"
     "relax-sink-growth,relax-share-packed-weights,relax-quantize-activations{{floats={floats} exact=true}},relax-pack-nibbles,"
@@ -45,9 +47,11 @@ def default_pipeline(
     floats = "false" if activations is None else "true"
     skip = "relax-skip-masked-products," if branches else ""
     windows = CONVOLUTIONS[convolutions]
-    return _PIPELINE.format(checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip, convolutions=windows)
+    return _PIPELINE.format(
+        tuples=_NO_TUPLES, checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip, convolutions=windows
+    )
 
 
-def with_checks_first(pipeline: str) -> str:
-    """A user's pipeline behind the passes without which its own may drop what calls fail in."""
-    return f"{_CHECKS},{pipeline}" if pipeline.strip() else _CHECKS
+def completed_pipeline(pipeline: str) -> str:
+    """A user's pipeline: behind what keeps its passes from dropping what calls fail in, before what takes tuples away."""
+    return f"{_CHECKS},{pipeline},{_NO_TUPLES}" if pipeline.strip() else f"{_CHECKS},{_NO_TUPLES}"

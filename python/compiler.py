@@ -30,7 +30,7 @@ from .dialect.reports.fixed import FixedSection, FixedWeight
 from .dialect.reports.report import collecting
 from .dump import Dump
 from .lowering.c_names import set_prefix
-from .lowering.relax_pipeline import CONVOLUTIONS, NARROW, WEIGHTS, default_pipeline, with_checks_first
+from .lowering.relax_pipeline import CONVOLUTIONS, NARROW, WEIGHTS, completed_pipeline, default_pipeline
 from .mesh import Mesh
 from .module import Module
 from .object_cache import EXPECTED, CompiledModule, ObjectCache, key_of
@@ -75,7 +75,8 @@ def compile(
         target: ``"cpu"``, the machine this runs on, or one it can run, such as ``"cpu:x86-64-v3"``.
         pipeline: the relax passes to run first instead of :func:`default_pipeline`; without ``relax-lift-transform-params``
             nothing is prepared, and the executable computes on the weights as they are. ``relax-check-scalars`` and
-            ``relax-keep-checks`` run in front of it, so that no pass drops what a call may fail in.
+            ``relax-keep-checks`` run in front of it, so that no pass drops what a call may fail in, and behind it
+            ``relax-expand-tuple-arguments``: code has no tuples.
         cache: whether to take compiled code from the cache on disk and keep it there (:mod:`.runtime.environment` says where).
             With a pipeline of your own neither happens: its passes may be anything.
         weights: what weights of products are stored in, with less memory to read and less exact: ``"bf16"`` (what they are
@@ -142,7 +143,7 @@ def compile(
         raise RelaxError("expected activations or a pipeline, which may have relax-quantize-activations, got both")
     if convolutions is not None and pipeline is not None:
         raise RelaxError("expected convolutions or a pipeline, which says how they are computed, got both")
-    text = compiler.relax_pipeline(weights, activations, convolutions) if pipeline is None else with_checks_first(pipeline)
+    text = compiler.relax_pipeline(weights, activations, convolutions) if pipeline is None else completed_pipeline(pipeline)
     if mesh is not None:
         text = _passes_of(mesh, target, pipeline) + text
     folder = dump_directory() if dump is None else dump

@@ -79,6 +79,8 @@ def _predicate(arguments: argparse.Namespace) -> Callable[[str], bool]:
         arguments.refuse("expected --pipeline or --target, got both")
     if arguments.tolerance is not None and not arguments.differs:
         arguments.refuse("expected --tolerance with --differs")
+    if arguments.pipeline:
+        _check_pipeline(arguments)
     pipeline, target, seconds = arguments.pipeline, arguments.target or "cpu", arguments.seconds
     if arguments.test is not None:
         return command(arguments.test, seconds)
@@ -87,6 +89,17 @@ def _predicate(arguments: argparse.Namespace) -> Callable[[str], bool]:
     if arguments.dies:
         return dies(pipeline, target, seconds)
     return differs(pipeline, target, arguments.tolerance, seconds=seconds)
+
+
+def _check_pipeline(arguments: argparse.Namespace) -> None:
+    """A pipeline that there is not fails for any module, and none would be left of it."""
+    from ..dialect.context import new_context
+    from ..dialect.passes.manager import build
+
+    try:
+        build(arguments.pipeline, new_context())
+    except RelaxError as error:
+        arguments.refuse(f"argument --pipeline: {error}")
 
 
 def _silent(progress: Progress) -> None:

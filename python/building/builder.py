@@ -138,7 +138,7 @@ class Builder(ControlFlow):
         with self._at_caller():
             return cast("_Layer", with_weights(layer, name, weight))
 
-    def output(self, *values: Value, **named: Value) -> None:
+    def output(self, /, *values: Value, **named: Value) -> None:
         """Returns values from the open function; ``output(logits=y)`` names the result."""
         with self._at_caller() as location:
             scope = self._scope()

@@ -13,6 +13,10 @@ from relaxir.tools import cli
         (["compare", "--seed", "-1"], "argument --seed: expected a whole number from 0 on, got '-1'"),
         (["compare", "--tolerance", "nan"], "argument --tolerance: expected a relative error from 0 on, got 'nan'"),
         (["reduce", "--tolerance", "-0.5"], "argument --tolerance: expected a relative error from 0 on, got '-0.5'"),
+        (
+            ["reduce", "-o", "s.mlir", "--dies", "--pipeline", "nope"],
+            "argument --pipeline: expected the name of a pass, got 'nope'",
+        ),
         (["reduce", "--seconds", "inf"], "argument --seconds: expected a number of seconds from 0 on, got 'inf'"),
         (["bench", "--seconds", "-3"], "argument --seconds: expected a number of seconds from 0 on, got '-3'"),
         (["bench", "--random", "-1"], "argument --random: expected a whole number from 0 on, got '-1'"),

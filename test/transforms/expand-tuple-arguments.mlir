@@ -126,3 +126,14 @@ func.func @behind(%p: tuple<tensor<4xf32>, tensor<2xf32>> {relax.name = "p"}, %c
     attributes {relax.num_input = 0 : i64} {
   return %c : tensor<3xf32>
 }
+
+// -----
+
+// No function takes tuples any more, as when those that did were inlined: what is packed and taken apart goes all the same.
+// CHECK-LABEL: @inlined(
+// CHECK-NEXT:    return %arg0 : tensor<4xf32>
+func.func @inlined(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %t = builtin.unrealized_conversion_cast %x : tensor<4xf32> to tuple<tensor<4xf32>>
+  %a = builtin.unrealized_conversion_cast %t : tuple<tensor<4xf32>> to tensor<4xf32>
+  return %a : tensor<4xf32>
+}

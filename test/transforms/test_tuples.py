@@ -7,6 +7,7 @@ import contextlib
 import numpy as np
 import pytest
 
+import relaxir as rx
 from relaxir.debugging.meaning import arguments_for, entry_functions, raw_weights, run_entry
 from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.call_graph import CallGraph
@@ -104,3 +105,28 @@ def test_leaves_of_nested_types():
         assert leaf_types(nest([f32, i1, f32])) == [f32, i1, f32]
         assert leaf_types(nest([])) == []
         assert leaf_types(f32) == [f32]
+
+
+@pytest.mark.parametrize(
+    "pipeline", [None, "", "relax-lift-transform-params", "relax-inline-private-functions", "canonicalize"]
+)
+def test_tuples_compile_behind_any_passes(pipeline: str | None) -> None:
+    """Of weights, of a private function, and at the boundary of one that is public."""
+    module = rx.Module.parse("""
+      func.func private @sum(%t: tuple<tensor<4xf32>, tensor<4xf32>>) -> tensor<4xf32> {
+        %a, %b = builtin.unrealized_conversion_cast %t : tuple<tensor<4xf32>, tensor<4xf32>> to tensor<4xf32>, tensor<4xf32>
+        %c = "relax.add"(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        return %c : tensor<4xf32>
+      }
+      func.func @main(%x: tensor<4xf32>, %w: tuple<tensor<4xf32>> {relax.name = "p"}) -> tuple<tensor<4xf32>>
+          attributes {relax.num_input = 1 : i64} {
+        %a = builtin.unrealized_conversion_cast %w : tuple<tensor<4xf32>> to tensor<4xf32>
+        %e = "relax.exp"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+        %t = builtin.unrealized_conversion_cast %x, %e : tensor<4xf32>, tensor<4xf32> to tuple<tensor<4xf32>, tensor<4xf32>>
+        %r = call @sum(%t) : (tuple<tensor<4xf32>, tensor<4xf32>>) -> tensor<4xf32>
+        %y = builtin.unrealized_conversion_cast %r : tensor<4xf32> to tuple<tensor<4xf32>>
+        return %y : tuple<tensor<4xf32>>
+      }""")
+    executable = rx.compile(module, pipeline=pipeline)
+    executable.bind(executable.prepare({"p.0": np.zeros(4, np.float32)}))
+    np.testing.assert_array_equal(executable(np.arange(4, dtype=np.float32)), [1, 2, 3, 4])

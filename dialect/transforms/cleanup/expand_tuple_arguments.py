@@ -67,7 +67,7 @@ class ExpandTupleArguments(Pass):
 
     def run(self, op: ir.Operation) -> None:
         if not any(_has_tuples(f) for f in functions(op)):
-            return
+            return _fold_casts(op)  # of functions that were inlined
         found = [f for f in changeable_functions(op, public=self.public) if _has_tuples(f)]
         attributes = [_expanded_attributes(f) for f in found]
         calls = CallGraph(op).calls() if found else {}
