@@ -315,7 +315,7 @@ def _tell_imported(module: Any, arguments: argparse.Namespace) -> None:
 def _pipeline(arguments: argparse.Namespace) -> str:
     """All passes of a compilation, as ``relax-opt --pass-pipeline`` takes them."""
     from ..lowering.backend import backend_of
-    from ..lowering.relax_pipeline import with_checks_first
+    from ..lowering.relax_pipeline import completed_pipeline
     from ..mesh import Mesh
     from ..runtime.environment import plan_table_directory
 
@@ -323,7 +323,7 @@ def _pipeline(arguments: argparse.Namespace) -> str:
     compiler = backend.compiler_for(arguments.target, {**backend.make_runtime().here(), "plan_table": folder})
     given = arguments.pipeline
     choices = arguments.weights, arguments.activations, arguments.convolutions
-    relax = with_checks_first(given) if given else compiler.relax_pipeline(*choices)
+    relax = completed_pipeline(given) if given else compiler.relax_pipeline(*choices)
     return f"builtin.module({Mesh(arguments.tp).passes}{relax},{compiler.pipeline(arguments.checked)})"
 
 

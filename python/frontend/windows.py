@@ -17,7 +17,7 @@ from ..dialect.size_choices import is_at_least
 from ..dialect.symbolic import Dim, Expr
 from .emit import emit, expand, full, info_of, integer, multiply_all, permute, reshape, sequence, table, unsqueeze
 
-__all__ = ["Window", "Windows", "adaptive_windows", "largest_and_places", "spatial_sizes", "windows"]
+__all__ = ["PoolWindow", "Windows", "adaptive_windows", "largest_and_places", "spatial_sizes", "windows"]
 
 #: Positions in one dimension, [number of windows, longest window]; a shorter window has an element of its own again.
 Windows = np.ndarray[Any, Any]
@@ -32,7 +32,7 @@ def spatial_sizes(x: ir.Value, spatial: int, what: str) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Window:
+class PoolWindow:
     """How windows lie along a dimension: of so many elements, so far from one another, over so much padding."""
 
     size: int = 1
@@ -60,7 +60,7 @@ class Window:
         return steps + 1 - is_at_least(steps * self.stride, size + self.before)
 
 
-def windows(size: int | Expr, window: Window) -> Windows | ir.Value:
+def windows(size: int | Expr, window: PoolWindow) -> Windows | ir.Value:
     """Where the elements of windows are; in place of one in the padding the next one of the window that is not, again."""
     count = window.count(size)
     steps = np.arange(window.size) * window.dilation

@@ -36,7 +36,7 @@ from ..emit import (
     unsqueeze,
 )  # fmt: skip
 from ..torch_op import TorchOp, handles
-from ..windows import Window, Windows, adaptive_windows, largest_and_places, spatial_sizes, windows
+from ..windows import PoolWindow, Windows, adaptive_windows, largest_and_places, spatial_sizes, windows
 from .convolution import several
 
 _RANKS = {"1": 1, "2": 2, "3": 3}
@@ -125,7 +125,7 @@ def _window_sizes(op: TorchOp) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def _pool(op: TorchOp, op_class: type[EffectOp], dilation: list[int] | None, **attrs: Any) -> ir.Value:
-    """Window by window over the last two dimensions, then over the third from the end: largest and mean are separable."""
+    """PoolWindow by window over the last two dimensions, then over the third from the end: largest and mean are separable."""
     x, spatial = op.tensor(0), _spatial(op)
     along, has_dilation = _windows_of(op, dilation or [1] * spatial), dilation is not None
     if attrs["ceil_mode"]:
@@ -133,7 +133,7 @@ def _pool(op: TorchOp, op_class: type[EffectOp], dilation: list[int] | None, **a
     batched = info_of(x).rank == spatial + 2
     x = x if batched else unsqueeze(x, 0)
     if spatial == 1:
-        x = squeeze(_pool_plane(unsqueeze(x, 2), op_class, [Window(), *along], has_dilation, attrs), 2)
+        x = squeeze(_pool_plane(unsqueeze(x, 2), op_class, [PoolWindow(), *along], has_dilation, attrs), 2)
     elif spatial == 2:
         x = _pool_plane(x, op_class, along, has_dilation, attrs)
     else:
@@ -141,7 +141,7 @@ def _pool(op: TorchOp, op_class: type[EffectOp], dilation: list[int] | None, **a
     return x if batched else squeeze(x, 0)
 
 
-def _inside(window: Window, size: Dim) -> Window:
+def _inside(window: PoolWindow, size: Dim) -> PoolWindow:
     """A window without what is behind the padding wherever it begins, as ceil_mode allows: it is the only one then."""
     if not isinstance(size, int):
         return window
@@ -151,15 +151,15 @@ def _inside(window: Window, size: Dim) -> Window:
     return replace(window, size=(whole - 1) // window.dilation + 1, stride=whole)
 
 
-def _windows_of(op: TorchOp, dilation: list[int]) -> list[Window]:
+def _windows_of(op: TorchOp, dilation: list[int]) -> list[PoolWindow]:
     size = several(op.number(1), _spatial(op))
     strides = size if op.number(2, []) == [] else several(op.number(2), _spatial(op))
     padding = several(op.number(3, 0), _spatial(op))
-    return [Window(n, stride, pad, pad, d) for n, stride, pad, d in zip(size, strides, padding, dilation, strict=True)]
+    return [PoolWindow(n, stride, pad, pad, d) for n, stride, pad, d in zip(size, strides, padding, dilation, strict=True)]
 
 
 def _pool_plane(
-    x: ir.Value, op_class: type[EffectOp], along: list[Window], has_dilation: bool, attrs: dict[str, Any]
+    x: ir.Value, op_class: type[EffectOp], along: list[PoolWindow], has_dilation: bool, attrs: dict[str, Any]
 ) -> ir.Value:
     vertical, horizontal = along
     pads = [vertical.before, horizontal.before, vertical.after, horizontal.after]
@@ -169,10 +169,12 @@ def _pool_plane(
 
 
 def _pool_depth(
-    x: ir.Value, op_class: type[EffectOp], along: list[Window], has_dilation: bool, attrs: dict[str, Any]
+    x: ir.Value, op_class: type[EffectOp], along: list[PoolWindow], has_dilation: bool, attrs: dict[str, Any]
 ) -> ir.Value:
     in_planes = _by_planes(x, lambda planes: _pool_plane(planes, op_class, along[1:], has_dilation, attrs))
-    return _along_depth(in_planes, lambda columns: _pool_plane(columns, op_class, [along[0], Window()], has_dilation, attrs))
+    return _along_depth(
+        in_planes, lambda columns: _pool_plane(columns, op_class, [along[0], PoolWindow()], has_dilation, attrs)
+    )
 
 
 def _by_planes(x: ir.Value, pool: Callable[[ir.Value], ir.Value]) -> ir.Value:

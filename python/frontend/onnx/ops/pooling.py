@@ -28,7 +28,7 @@ from ...emit import (
     unsqueeze,
     wide,
 )
-from ...windows import Window, Windows, largest_and_places
+from ...windows import PoolWindow, Windows, largest_and_places
 from ...windows import windows as places_of_windows
 from ..node import Node, handles
 from .convolution import padded_as_open, padding
@@ -79,9 +79,9 @@ class _Windows:
         """Whether a call says how many there are."""
         return not all(isinstance(size, int) for size in self.sizes)
 
-    def along(self, i: int, before: int = 0, after: int = 0) -> Window:
+    def along(self, i: int, before: int = 0, after: int = 0) -> PoolWindow:
         """Those of one dimension, over so much padding."""
-        return Window(self.kernel[i], self.strides[i], before, after, self.dilation[i], ceil_mode=self.ceil)
+        return PoolWindow(self.kernel[i], self.strides[i], before, after, self.dilation[i], ceil_mode=self.ceil)
 
 
 def _gathered(x: ir.Value, windows: _Windows, fill: float, padding_fill: float | None = None) -> ir.Value:
@@ -101,7 +101,7 @@ def _gathered(x: ir.Value, windows: _Windows, fill: float, padding_fill: float |
     return x
 
 
-def _count(size: Dim, window: Window) -> int | Expr:
+def _count(size: Dim, window: PoolWindow) -> int | Expr:
     if size is None:
         raise RelaxError("expected windows over dimensions of known or symbolic size")
     count = window.count(size)
