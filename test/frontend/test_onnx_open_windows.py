@@ -133,3 +133,15 @@ def test_places_of_largest_elements(how: dict[str, Any], ceil: int, order: int, 
     ]
     sizes = [(2, 2, 9, 8)] if shape[0] == 2 else [(1 + n % 2, 2, 7 + n, 11 - n) for n in range(4)]
     _check(model(nodes, {"x": (_FLOAT, shape)}, ["y"], opset=19), sizes)
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+@pytest.mark.parametrize("shape", [["n", 2, "h", "w"], [2, 2, 8, 6]])
+def test_elements_where_they_were(shape: list[int | str], is_told: bool) -> None:
+    nodes = [
+        _node("MaxPool", ["x"], ["m", "i"], kernel_shape=[2, 2], strides=[2, 2]),
+        _node("Shape", ["x"], ["s"]),
+        _node("MaxUnpool", ["m", "i", "s"] if is_told else ["m", "i"], ["y"], kernel_shape=[2, 2], strides=[2, 2]),
+    ]
+    sizes = [(2, 2, 8, 6)] if shape[0] == 2 else [(1 + n % 2, 2, 6 + 2 * n, 10 - 2 * n) for n in range(4)]
+    _check(model(nodes, {"x": (_FLOAT, shape)}, ["y"]), sizes)

@@ -28,6 +28,7 @@ from ...emit import (
     unsqueeze,
     wide,
 )
+from ...padding import padded_by_number
 from ...windows import PoolWindow, Windows, largest_and_places
 from ...windows import windows as places_of_windows
 from ..node import Node, handles
@@ -214,15 +215,15 @@ def _max_unpool(node: Node) -> ir.Value:
     kernel = node.attribute("kernel_shape")
     strides = node.attribute("strides", [1] * len(kernel))
     pads = node.attribute("pads", [0] * (2 * len(kernel)))
-    shape = [node.known_size(0, i) for i in range(2)]
+    shape = [node.size(0, i) for i in range(2)]
     for i, (k, s) in enumerate(zip(kernel, strides, strict=True)):
-        shape.append((node.known_size(0, i + 2) - 1) * s + k - pads[i] - pads[i + len(kernel)])
-    count = math.prod(shape)
-    flat = full(0, node.dtype(), (count,))
+        shape.append((node.size(0, i + 2) - 1) * s + k - pads[i] - pads[i + len(kernel)])
+    flat = full(0, node.dtype(), (multiply_all(shape),))
     elements = reshape(node.tensor(0), (multiply_all(node.operand(0).shape),))
     places = reshape(node.tensor(1), (multiply_all(node.operand(1).shape),))
     result = reshape(emit(ops.ScatterElements, flat, places, elements, axis=0, wrap_negative_indices=False), shape)
     wanted = node.numbers(2) if node.has(2) else shape
     for axis, (size, had) in enumerate(zip(wanted, shape, strict=True)):
-        result = pad_axis(result, axis, (0, size - had))
+        if size != had:
+            result = padded_by_number(result, axis, 0, size - had, 0)
     return result
