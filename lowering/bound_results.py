@@ -75,6 +75,10 @@ def bound_results(function: func.FuncOp, symbols: Collection[str]) -> list[tuple
 _CARRIED = {"scf.for": (3, 1), "scf.while": (0, 0)}
 
 
+#: Rows for which memory is taken though the dimension may have fewer.
+_FEW = 1024
+
+
 class _Bounds:
     """How large sizes can be that slices by data have, in terms of the arguments' sizes."""
 
@@ -162,19 +166,26 @@ class _Bounds:
         return self._bound(self._size(loop.operands[number + operands], axis))
 
     def _largest_slice(self, op: EffectOp, axis: int) -> Dim:
-        """What a slice leaves of all; of known bounds that count from the same end no more than is between them."""
+        """What a slice leaves of all, or what is between its bounds where that is little, or nothing bounds all."""
         x, attrs = op.operands[0], attrs_of(op)
         axes = [a % TensorInfo.of(x).rank for a in attrs["axes"]]
         if axis not in axes:
             return None
         i = axes.index(axis)
-        limit = self._bound(self._size(x, axis))
+        limit, between = self._bound(self._size(x, axis)), None
         if isinstance(op, StridedSlice):
-            begin, end = attrs["begin"][i], attrs["end"][i]
-            if isinstance(begin, int) and isinstance(end, int) and (begin < 0) == (end < 0) and end < NO_SIZE_REACHES:
-                limit = max(end - begin, 0)
+            between = _between(attrs["begin"][i], attrs["end"][i])
+        if between is not None and (limit is None or between <= _FEW):
+            limit = between
         stride = (attrs["strides"] or [1] * len(axes))[i]
         return None if limit is None else limit if stride == 1 else (limit + stride - 1) // stride
+
+
+def _between(begin: Dim, end: Dim) -> int | None:
+    """The longest slice of known bounds that count from the same end."""
+    if not isinstance(begin, int) or not isinstance(end, int) or (begin < 0) != (end < 0):
+        return None
+    return max(end - begin, 0) if begin > -NO_SIZE_REACHES and end < NO_SIZE_REACHES else None
 
 
 def _product(sizes: Sequence[Dim]) -> Dim:
