@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..packed_layout import PackedLayout
-from .numeric import Array, convert, is_float, wide
+from .numeric import Array, convert, is_float, wide, wide_dtype
 from .numeric import matmul as sums
 from .packed import packed, unpacked
 from .registry import reference
@@ -41,11 +41,12 @@ def packed_matmul(x: Array, weight: Array, *, layout: PackedLayout, n: int, out_
 @reference
 def grouped_matmul(lhs: Array, rhs: Array, ends: Array, *, out_dtype: np.dtype[Any] | None) -> Array:
     columns = rhs.shape[1] // len(ends)
-    found = np.zeros((len(lhs), columns), out_dtype or lhs.dtype)
+    dtype = lhs.dtype if out_dtype is None else out_dtype
+    found = np.zeros((len(lhs), columns), wide_dtype(dtype))  # not every float has a 0
     ends = np.clip(ends, 0, len(lhs))
     for group, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
-        found[begin:end] += product(lhs[begin:end], rhs[:, group * columns :][:, :columns], out_dtype)
-    return found
+        found[begin:end] += wide(product(lhs[begin:end], rhs[:, group * columns :][:, :columns], out_dtype))
+    return convert(found, dtype)
 
 
 @reference

@@ -195,7 +195,7 @@ def packed_conv2d(
     x: Array, weight: Array, *, layout: PackedLayout, channels: int, kernel_size: _Pair, strides: _Pair, padding: list[int],
     dilation: _Pair, groups: int, out_dtype: np.dtype[Any] | None = None,
 ) -> Array:  # fmt: skip
-    filters = unpacked(weight, layout, channels).reshape(*kernel_size, -1, channels)
+    filters = unpacked(weight, layout, channels).reshape(*kernel_size, x.shape[-1] // groups, channels)
     return conv2d(
         x, filters, strides=strides, padding=padding, dilation=dilation, groups=groups,
         data_layout="NHWC", kernel_layout="HWIO", out_dtype=out_dtype,

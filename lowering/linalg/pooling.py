@@ -112,8 +112,8 @@ def _lower_avg_pool2d(b: LinalgBuilder, source: Source) -> ir.Value:
 
 
 def _with_infinities(b: LinalgBuilder, x: Tensor) -> Tensor:
-    """An image that can have -inf around it: f8E4M3FN has none, and would have NaN there."""
-    if not isinstance(x.dtype, ir.Float8E4M3FNType):
+    """An image that can have -inf around it: some dtypes have none, and would have NaN there."""
+    if not isinstance(x.dtype, ir.Float8E4M3FNType | ir.Float8E8M0FNUType):
         return x
     wide = compute_type(x.dtype)
     return Tensor(cast_elements(b, x, wide), x.info.with_(dtype=wide))

@@ -68,3 +68,19 @@ def _check(results: Callable[[rx.Builder], Iterator[Any]], arrays: list[Any], dt
             continue
         rtol = max(TOLERANCES[out], TOLERANCES["f64" if dtype == "f64" else "f32"])
         np.testing.assert_allclose(a.astype("f8"), e.astype("f8"), rtol=rtol)
+
+
+def test_floats_without_infinity_or_zero() -> None:
+    """f8E8M0FNU has neither, nor a sign: padding is no element of a window, and rows of no group are 0 as it has it."""
+    b = rx.Builder()
+    with b.function("main"):
+        x, w, ends = b.input("x", (1, 1, 2, 2), "f8E8M0FNU"), b.input("w", (2, 2)), b.input("ends", (2,), "i32")
+        rows = b.grouped_matmul(b.full((3, 2), 1.0), w, ends, out_dtype="f8E8M0FNU")
+        b.output(b.max_pool2d(x, [2, 2], padding=[1, 1, 0, 0]), rows)
+    module = b.build()
+    image = np.array([[[[1, 2], [4, 8]]]], np.float32).astype(numpy_dtype("f8E8M0FNU"))
+    arrays = image, np.ones((2, 2), np.float32), np.array([1, 2], np.int32)
+    for found in (rx.compile(module)(*arrays), rx.evaluate(module, "main", *arrays)):
+        pooled, grouped = (f.astype(np.float32) for f in found)
+        np.testing.assert_array_equal(pooled, [[[[1, 2], [4, 8]]]])
+        np.testing.assert_array_equal(grouped, [[2], [2], [np.nan]])

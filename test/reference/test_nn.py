@@ -255,7 +255,7 @@ def test_conv2d_in_other_layouts(data: str, kernel: str) -> None:
     close(got.transpose(permutation(data, "NCHW")), torch_conv(x, weight, attrs), "f32", 60)
 
 
-@pytest.mark.parametrize(("outputs", "groups", "tile"), [(6, 1, 4), (8, 1, 8), (8, 2, 4), (12, 3, 2)])
+@pytest.mark.parametrize(("outputs", "groups", "tile"), [(6, 1, 4), (8, 1, 8), (8, 2, 4), (12, 3, 2), (0, 1, 4)])
 def test_packed_filters_mean_what_filters_do(outputs: int, groups: int, tile: int) -> None:
     rng = np.random.default_rng(15)
     x = floats(rng, (2, 7, 6, 2 * groups), "f32", specials=False)
