@@ -50,6 +50,31 @@ def test_names_of_sizes_that_are_no_symbols(names: tuple[str, str]) -> None:
     _check(proto, [{"x": _rows(3, 2)}, {"x": _rows(2, 5)}])
 
 
+_ALIKE = [
+    ("a-b", "a+b"), ("seq_len.1", "seq_len:1"), ("batch size", "batch_size"), ("batch_size", "batch size"), ("a//2", "a__2"),
+    ("ü", "ufc"), ("class", "class_"), ("x_1", ""), ("1", "x_0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("names", _ALIKE)
+def test_names_of_sizes_that_become_alike(names: tuple[str, str]) -> None:
+    """Different names are different sizes, the same one is the same size in all inputs."""
+    proto = model(
+        [_node("Add", ["x", "z"], ["y"])], {"x": (_FLOAT, list(names)), "z": (_FLOAT, [names[0], names[1] or "columns"])}, ["y"]
+    )
+    _check(proto, [{"x": _rows(3, 5), "z": _rows(3, 5)}, {"x": _rows(4, 2), "z": _rows(4, 2)}])
+    with pytest.raises(rx.RelaxError, match=r"expected (shape|dimension)"):
+        rx.compile(rx.from_onnx(proto))(x=_rows(3, 5), z=_rows(5, 5))
+
+
+def test_sizes_are_given_by_the_models_names_of_them() -> None:
+    proto = model([_node("Neg", ["x"], ["y"])], {"x": (_FLOAT, ["batch_size", "batch size"])}, ["y"])
+    executable = rx.compile(rx.from_onnx(proto, dims={"batch size": 2}))
+    assert executable(_rows(3)).shape == (3, 2)
+    with pytest.raises(rx.RelaxError, match="expected shape"):
+        executable(_rows(3, 3))
+
+
 @pytest.mark.parametrize("divisor", [1, 2, 4, -3])
 @pytest.mark.parametrize("operator", ["Div", "Mod", "fmod"])
 @pytest.mark.parametrize("less", [0, 5])
