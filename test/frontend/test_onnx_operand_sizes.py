@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -73,6 +74,10 @@ def _einsum(equation: str, *shapes: tuple[int, ...]) -> _Case:
 def _heads(*axes: int) -> dict[int, list[int]]:
     return {i: [1, 3] for i in axes}
 
+
+_FOUR = [0, 1, 2, 3]
+#: For each key of two rows, and for each query and key.
+_SEEN = [np.array([[1, 1, 0], [1, 1, 1]], np.int32), np.tri(3, dtype=np.int32)[None].repeat(2, 0)]
 
 _CASES: dict[str, list[_Case]] = {
     "Einsum": [
@@ -191,6 +196,39 @@ _CASES: dict[str, list[_Case]] = {
             {0: [2]} | _heads(1, 2),
             num_heads=2,
         ),
+        _case("Attention", [_f32(2, 3, 8), _f32(8, 24)], "0", num_heads=2),
+        _case("Attention", [_f32(2, 3, 8), _f32(8, 24), "_", np.array([3, 2], np.int32)], "0 3", num_heads=2),
+        _case("Attention", [_f32(2, 3, 8), _f32(8, 24), _f32(24), np.array([3, 2], np.int32)], "0 3", {3: [0]}, num_heads=2),
+        *(_case("Attention", [_f32(2, 3, 8), _f32(8, 24), "_", m], "0 3", {3: [m.ndim - 1]}, num_heads=2) for m in _SEEN[:2]),
+        _case("Attention", [_f32(2, 3, 8), _f32(8, 24), "_", "_", "_", _f32(1, 2, 3, 3)], "0 5", {5: _FOUR}, num_heads=2),
+        *(
+            _case(
+                "Attention",
+                [_f32(2, 3, 8), _f32(8, 24), _f32(24), np.ones((2, 8), np.int32), _f32(2, 2, 2, 5, 4)],
+                "0 3 4",
+                {3: [1], 4: [0, 2, 4]} | more,
+                num_heads=2,
+            )
+            for more in ({}, {0: [1]}, {4: [0, 2, 3, 4]})
+        ),
+        _case(
+            "QAttention",
+            [_ui8(2, 3, 8), _i8(8, 24), _f32(24), _SCALE, _SCALE, np.array([3, 2], np.int32), np.uint8(128), np.int8(0)],
+            "0 5",
+            num_heads=2,
+        ),
+        *(
+            _case("MultiHeadAttention", [*[_f32(2, 3, 8)] * 3, "_", m], _ALL, {0: [2], 1: [2], 2: [2], 4: [0]}, num_heads=2)
+            for m in (np.array([3, 2], np.int32), _SEEN[0])
+        ),
+        _case(
+            "MultiHeadAttention",
+            [_f32(2, 3, 8), *[_f32(2, 5, 8)] * 2, "_", "_", _f32(1, 2, 3, 5)],
+            _ALL,
+            {i: [2] for i in range(3)} | {5: _FOUR},
+            num_heads=2,
+        ),
+        _case("MultiHeadAttention", [_f32(2, 3, 2, 3, 4), "_", "_", "_", _SEEN[0]], "0 4", {0: [2, 3, 4], 4: [1]}, num_heads=2),
         _case(
             "GroupQueryAttention",
             [_f32(2, 3, 24), "_", "_", _f32(2, 2, 4, 4), _f32(2, 2, 4, 4), np.array([6, 6], np.int32), np.array([7], np.int32)],
@@ -243,6 +281,18 @@ def _results(family: str, names: str) -> list[Array]:
         executable.bind(executable.prepare(weights))
     found: Any = executable(**given)
     return list(found) if isinstance(found, tuple) else [found]
+
+
+def test_attention_of_known_sizes_is_onnx_runtimes() -> None:
+    """Packed keys it has on GPUs alone, and caches where they are results, too."""
+    cases = [c for c in _CASES["attention"] if c[0] in ("Attention", "MultiHeadAttention") and not isinstance(c[1][1], str)]
+    cases = [c for c in cases if (c[0], len(c[1])) not in (("Attention", 5), ("MultiHeadAttention", 8))]
+    proto, given, weights = _built(cases, "known", "com.microsoft")
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    executable = rx.compile(rx.from_onnx(proto))
+    found = executable.bind(executable.prepare(weights))(**given)
+    for case, got, wanted in zip(cases, found, session.run(None, given), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4, err_msg=f"{case[0]} {case[4]}")
 
 
 @pytest.mark.parametrize("family", _CASES)

@@ -180,19 +180,43 @@ def _sum(*sizes: Dim) -> Dim:
 _MASKS = {2: "nT", 3: "nLT"}
 
 
-def _mask(node: Node, index: int) -> str:
-    return _MASKS.get(node.rank(index), "") if node.has(index) else ""
+def _mask(node: Node, index: int, total: str) -> str:
+    """Letters of a mask, with that of the keys. One in a row is twice as long where it says where keys begin, too."""
+    if not node.has(index):
+        return ""
+    if node.rank(index) == 1:
+        batch, count = node.operand(0).shape[0], node.operand(index).shape[0]
+        return "" if batch is None or count == batch * 2 else "N"
+    return _MASKS.get(node.rank(index), "").replace("T", total)
+
+
+def _lengths(node: Node, new: tuple[str, Dim], old: Dim, masks: Mapping[int, str]) -> dict[str, Dim]:
+    """The sizes of ``T``, new keys behind old ones, and of those of these that it tells where a mask has a known number."""
+    letter, count = new
+    total = _sum(count, old)
+    sizes = [node.operand(i).shape[-1] for i, term in masks.items() if term.endswith("T")]
+    found = next((s for s in sizes if isinstance(s, int)), None)
+    if found is None or isinstance(total, int) or old is None:
+        return {"T": total}
+    if not isinstance(count, int):
+        return {"T": found, letter: found - old}
+    return {"T": found, "P": found - count} if found >= count else {"T": total}
 
 
 def _attention(node: Node, mask: int = 3, past: int = 4) -> _Letters:
     """``x, weight, bias``, a mask, a cache of keys and values, and what is added to scores."""
-    old = node.operand(past).shape[3] if node.has(past) else 0
-    terms = [""] * 9
-    terms[:3] = ["NLI", "IG", "G"]
-    terms[mask], terms[past] = _mask(node, mask), "_N_P_"
-    if mask == 3:
-        terms[5] = "nhLT"
-    return _Letters(terms, {"T": _sum(node.operand(0).shape[1], old), "H": node.attribute("num_heads")})
+    total = "T" if node.has(past) else "L"
+    masks = {mask: _mask(node, mask, total)}
+    if mask == 3 and node.has(5):
+        masks[5] = f"nhL{total}"
+    terms = ["NLI", "IG", "G", *[""] * 6]
+    terms[past] = "_N_P_"
+    for i, term in masks.items():
+        terms[i] = term
+    known: dict[str, Dim] = {"H": node.attribute("num_heads")}
+    if node.has(past):
+        known |= _lengths(node, ("L", node.operand(0).shape[1]), node.operand(past).shape[3], masks)
+    return _Letters(terms, known)
 
 
 def _quantized_attention(node: Node) -> _Letters:
@@ -201,12 +225,17 @@ def _quantized_attention(node: Node) -> _Letters:
 
 def _multi_head_attention(node: Node) -> _Letters:
     """Keys and values of a cache, which come first, or of other tokens; these may be by heads already."""
-    axes = {i: 2 if node.rank(i) == 4 else 1 for i in (1, 2) if node.has(i)} or {0: 1}
-    keys = common_size(node.operand(i).shape[axis] for i, axis in axes.items())
-    old = common_size(node.operand(i).shape[2] for i in (6, 7)) if node.has(6) and node.has(7) else 0
-    of_keys = ["N_K_" if node.has(i) and node.rank(i) == 4 else "NK..." for i in (1, 2)]
-    known = {"T": _sum(keys, old), "H": node.attribute("num_heads")}
-    return _Letters(["NL...", *of_keys, "", _mask(node, 4), "nhLT", "N_P_", "N_P_"], known)
+    axes = {i: 2 if node.rank(i) == 4 else 1 for i in (1, 2) if node.has(i)}
+    of_keys = ["N_K_" if axes.get(i) == 2 else "NK..." for i in (1, 2)]
+    letter = "K" if axes else "L"
+    has_past = node.has(6) and node.has(7)
+    total = "T" if has_past else letter
+    masks = {4: _mask(node, 4, total)} | ({5: f"nhL{total}"} if node.has(5) else {})
+    known: dict[str, Dim] = {"H": node.attribute("num_heads")}
+    if has_past:
+        keys = common_size(node.operand(i).shape[axis] for i, axis in (axes or {0: 1}).items())
+        known |= _lengths(node, (letter, keys), common_size(node.operand(i).shape[2] for i in (6, 7)), masks)
+    return _Letters(["NL...", *of_keys, "", masks[4], masks.get(5, ""), "N_P_", "N_P_"], known)
 
 
 def _rotary(node: Node) -> _Letters:

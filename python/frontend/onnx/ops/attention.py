@@ -46,7 +46,8 @@ def _attention(node: Node) -> list[ir.Value]:
     if node.has(6) or node.attribute("do_rotary", 0):
         raise RelaxError("expected attention without rotary embeddings, and with a cache that has no unused room")
     heads = node.attribute("num_heads")
-    x = emit(ops.Add, emit(ops.MatMul, node.tensor(0), node.tensor(1)), node.tensor(2))
+    x = emit(ops.MatMul, node.tensor(0), node.tensor(1))
+    x = emit(ops.Add, x, node.tensor(2)) if node.has(2) else x
     width = node.known_size(1, 1)
     sizes = node.attribute("qkv_hidden_sizes") or [width // 3] * 3
     parts: list[ir.Value] = []
