@@ -9,7 +9,7 @@ import numpy as np
 
 from .errors import RelaxError
 
-__all__ = ["expect", "expect_count", "expect_flag", "expect_no_mask", "expect_text"]
+__all__ = ["expect", "expect_bytes", "expect_count", "expect_flag", "expect_no_mask", "expect_text", "whole_number"]
 
 
 def expect(value: object, kind: type[Any] | tuple[type[Any], ...], what: str) -> None:
@@ -43,10 +43,22 @@ def expect_flag(value: object, what: str) -> None:
 
 def expect_count(value: object, what: str) -> int:
     """A whole number from 1 on, of Python or NumPy. Raises RelaxError for anything else; ``what`` says what is expected."""
-    try:
-        number = operator.index(value) if not isinstance(value, bool) else 0  # type: ignore[arg-type]
-    except TypeError:
-        number = 0
-    if number < 1:
+    number = whole_number(value)
+    if number is None or number < 1:
         raise RelaxError(f"expected {what}, got {value!r}")
     return number
+
+
+def expect_bytes(value: object, what: str) -> int:
+    """The same, where a float may say it: ``8e9``."""
+    return expect_count(int(value) if isinstance(value, float) and value.is_integer() else value, what)
+
+
+def whole_number(value: object) -> int | None:
+    """One of Python or NumPy; None for anything else, truth values among it."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None

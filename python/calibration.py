@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -89,8 +90,9 @@ def calibrate(
             :meth:`Executable.prepare` does.
     """
     expect(module, Module, "a relaxir.Module")
+    expect(samples, Iterable, "samples that can be gone through, each a mapping from names of inputs to arrays")
     expect_text(function, "the name of a function")
-    expect(percentile, (int, float), "a number as percentile")
+    expect(percentile, Real, "a number as percentile")
     if not 50 < percentile <= 100:
         raise RelaxError(f"expected a percentile in (50, 100], got {percentile}")
     counts = list[int]()

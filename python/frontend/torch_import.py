@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ..collector import collector_paused
 from ..dialect.bindings import ir
+from ..dialect.checks import expect
 from ..dialect.constants import set_constants
 from ..dialect.context import new_context
 from ..dialect.errors import RelaxError, RelaxWarning, interruptible
@@ -68,6 +69,8 @@ def from_torch(exported_program: Program | Mapping[str, Program], *, dims: Mappi
             name; state shares a part of its memory with another tensor; dims names what is no dynamic dimension of an input.
     """
     programs = _named_programs(exported_program)
+    if dims is not None:
+        expect(dims, Mapping, "dims as a mapping, as {'batch': 'x.0'}")
     dims = dict(dims or {})
     from . import torch_graph, torch_program
     from .torch_stored import stored_together

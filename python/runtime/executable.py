@@ -283,6 +283,7 @@ class Executable(Copied):
                 already prepared, ``dst`` cannot be written, a weight that is quantized has a NaN or an infinity,
                 one step alone takes more than ``memory_limit``, even in pieces (it says how much).
         """
+        rank, world = check_rank(rank, world)
         manifest = own_manifest(self.manifest, self._library, rank, world)
         dst = own_path(manifest, dst)
         if manifest.ranks > 1:
@@ -291,7 +292,7 @@ class Executable(Copied):
         expect_flag(share, "share")
         if share and (dst is not None or not isinstance(src, Mapping)):
             raise RelaxError("expected a mapping to prepare in memory with share=, got a file")
-        is_sharded = check_rank(rank, world) != (0, 1) or shard_size is not None
+        is_sharded = (rank, world) != (0, 1) or shard_size is not None
         if is_sharded and (dst is None or only is not None):
             got = "no dst" if dst is None else "only="
             raise RelaxError(f"expected files to write whole for rank=, world= and shard_size=, got {got}")

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from ..dialect.checks import expect_count
+from ..dialect.checks import expect_bytes
 from ..dialect.errors import ContentError, RelaxError
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import total_bytes
@@ -56,7 +56,7 @@ def export_to_file(
         RelaxError: the format is not known, or cannot hold a weight (all are listed, with what would help), no file or a part
             of one is asked for; or as :meth:`Executable.prepare`.
     """
-    if format not in FORMATS:
+    if not isinstance(format, str) or format not in FORMATS:
         raise RelaxError(f"expected a format of {', '.join(FORMATS)} or None, got {format!r}")
     if dst is None or is_part or options.share:
         got = "no dst" if dst is None else "share=" if options.share else "only=, rank=, world= or shard_size="
@@ -172,7 +172,7 @@ def _jobs(options: PrepareOptions, each: int) -> int:
     """As many threads as stay within the memory limit. Raises RelaxError where one does not."""
     if options.memory_limit is None:
         return options.jobs
-    limit = expect_count(options.memory_limit, "a memory limit of 1 byte or more")
+    limit = expect_bytes(options.memory_limit, "a memory limit of 1 byte or more")
     if each > limit:
         raise RelaxError(f"expected a memory limit of {each} bytes or more, got {limit}")
     return min(options.jobs, limit // each)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..dialect.checks import expect
+from ..dialect.checks import expect, expect_text
 from ..dialect.errors import RelaxError
 from ..dialect.extern_functions import allow_extern, find_extern
 from ..lowering.manifest_specs import ExternSpec
@@ -33,6 +33,8 @@ def extern_table(specs: Sequence[ExternSpec], paths: ExternPaths | None, what: s
     if paths is not None:
         expect(paths, Mapping, "externs as a mapping from functions to libraries")
     given = dict(paths or {})
+    for name in given:
+        expect_text(name, "names of functions in externs")
     unknown = sorted(set(given) - {s.symbol for s in specs})
     if unknown:
         known = ", ".join(s.symbol for s in specs) or "none"

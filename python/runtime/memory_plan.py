@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..dialect.array_spec import aligned
-from ..dialect.checks import expect_count
+from ..dialect.checks import expect_bytes
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_steps import PartsSpec, SegmentSpec, StepSpec, TensorPart
@@ -99,7 +99,7 @@ def plan_memory(
         ways = {step.sets: _of_all(manifest, step) for step in manifest.steps if _is_held(manifest, source, step)}
         held = {sets: parts for sets, parts in ways.items() if parts is not None}
         return MemoryPlan(min(jobs, max(len(manifest.steps), 1)), predicted_peak(manifest, source, held), held)
-    limit = expect_count(memory_limit, "a memory limit of 1 byte or more")
+    limit = expect_bytes(memory_limit, "a memory limit of 1 byte or more")
     ahead, parts, most, largest = source.ahead_bytes, dict[tuple[str, ...], Pieces](), 0, ""
     for step in manifest.steps:
         count = step_bytes(manifest, source, step)

@@ -80,7 +80,7 @@ class PrepareReport:
 
 @dataclass(frozen=True)
 class PrepareOptions:
-    """How to prepare; see :meth:`Executable.prepare`."""
+    """How to prepare; see :meth:`Executable.prepare`. Raises RelaxError for jobs that are no count."""
 
     jobs: int = 1
     progress: ProgressHook | None = None
@@ -91,6 +91,9 @@ class PrepareOptions:
     shard_size: int | None = None
     memory_limit: int | None = None
     share: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "jobs", expect_count(self.jobs, "1 job or more"))
 
 
 def prepare_to_file(
@@ -147,7 +150,6 @@ def report_of(
 
 def checked_source(manifest: Manifest, src: object, options: PrepareOptions) -> RawWeights:
     """The raw weights of a manifest. Raises RelaxError when a source lacks them, is prepared already, or for an option."""
-    expect_count(options.jobs, "1 job or more")
     if options.progress is not None and not callable(options.progress):
         raise RelaxError(f"expected progress as a function, got {type(options.progress).__name__}")
     source = open_source(src)

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..dialect.checks import expect_count
+from ..dialect.checks import expect_bytes, expect_count, whole_number
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_steps import StepSpec
@@ -37,9 +37,10 @@ class Shard:
 def check_rank(rank: object, world: object) -> tuple[int, int]:
     """Both as they are. Raises RelaxError unless there are 1 or more ranks, and this is one of them, from 0 on."""
     count = expect_count(world, "a world of 1 rank or more")
-    if not isinstance(rank, int) or isinstance(rank, bool) or not 0 <= rank < count:
+    number = whole_number(rank)
+    if number is None or not 0 <= number < count:
         raise RelaxError(f"expected a rank from 0 to {count - 1}, got {rank!r}")
-    return rank, count
+    return number, count
 
 
 def plan_shards(manifest: Manifest, world: int = 1, shard_size: int | None = None) -> tuple[Shard, ...]:
@@ -55,7 +56,7 @@ def plan_shards(manifest: Manifest, world: int = 1, shard_size: int | None = Non
     Raises:
         RelaxError: ``shard_size`` is no number of bytes from 1 on.
     """
-    limit = None if shard_size is None else expect_count(shard_size, "a shard size of 1 byte or more")
+    limit = None if shard_size is None else expect_bytes(shard_size, "a shard size of 1 byte or more")
     costs = [read_bytes_of(manifest, [s]) + written_bytes_of(manifest, [s]) for s in manifest.steps]
     found: list[Shard] = []
     for rank, piece in enumerate(_pieces(manifest.steps, costs, world)):

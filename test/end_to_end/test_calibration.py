@@ -78,6 +78,7 @@ def test_refusals() -> None:
         ("expected at least one sample, got none", (module, [], WEIGHTS), {}),
         ("expected a sample with x, got y", (module, [{"y": 1}], WEIGHTS), {}),
         ("expected a percentile in \\(50, 100\\], got 0", (module, SAMPLES, WEIGHTS), {"percentile": 0}),
+        ("expected samples that can be gone through, .* got NoneType", (module, None, WEIGHTS), {}),
         ("expected a number as percentile, got str", (module, SAMPLES, WEIGHTS), {"percentile": "99"}),
         ("has elements, got empty ones alone", (module, [{"x": SAMPLES[0]["x"][:0]}], WEIGHTS), {}),
         ("expected dtype f32, got bf16", (module, [{"x": torch.from_numpy(SAMPLES[0]["x"]).bfloat16()}], WEIGHTS), {}),

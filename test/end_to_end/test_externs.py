@@ -282,6 +282,7 @@ def test_an_artifact_without_its_library(tmp_path: Path) -> None:
         ({"acme_scale": "libm.so.6"}, r"expected the function 'acme_scale' in 'libm\.so\.6', got none of that name"),
         ({"acme_none": "libm.so.6"}, r"expected externs for functions that it calls \(acme_scale\), got acme_none"),
         ({"acme_scale": 3}, "expected the path of a library for 'acme_scale', got int"),
+        ({1: "libm.so.6"}, "expected names of functions in externs, got int"),
         (["acme_scale"], "expected externs as a mapping from functions to libraries, got list"),
     ],
 )

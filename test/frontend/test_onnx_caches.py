@@ -201,7 +201,7 @@ def test_rows_that_are_longer_than_the_cache_are_refused() -> None:
 def test_what_state_cannot_be_made_of() -> None:
     refused: list[tuple[onnx.ModelProto, dict[str, Any], str]] = [
         (_grouped(), {"cache_length": 8}, "expected a cache 'past_key_values.0.key' of known sizes, got 'batch'"),
-        (_grouped(), {"cache_length": 0, "dims": {"batch": 1}}, "with room for a token or more, got a cache_length of 0"),
+        (_grouped(), {"cache_length": 0, "dims": {"batch": 1}}, "expected a cache_length of 1 token or more, got 0"),
         (_grouped(), {"dims": {"rows": 1}}, "expected dims among batch, length, past, total, got 'rows'"),
         (_grouped(), {"dims": {"batch": -1}}, "expected sizes from 0 on"),
         (_grouped(), {"cache_length": 8, "dims": {"batch": 1, "past": 3}}, "expected a cache of any number of tokens"),

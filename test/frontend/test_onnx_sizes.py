@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,6 +66,34 @@ def test_names_of_sizes_that_become_alike(names: tuple[str, str]) -> None:
     _check(proto, [{"x": _rows(3, 5), "z": _rows(3, 5)}, {"x": _rows(4, 2), "z": _rows(4, 2)}])
     with pytest.raises(rx.RelaxError, match=r"expected (shape|dimension)"):
         rx.compile(rx.from_onnx(proto))(x=_rows(3, 5), z=_rows(5, 5))
+
+
+_REFUSED_DIMS: list[tuple[dict[str, Any], str]] = [
+    ({"dims": ["N"]}, "expected dims as a mapping, as {'batch': 1}, got list"),
+    ({"dims": ""}, "expected dims as a mapping, as {'batch': 1}, got str"),
+    ({"dims": {0: 2}}, "expected names of dimensions in dims, got int"),
+    *(({"dims": {"N": v}}, f"expected a size or an expression for 'N', got {v!r}") for v in (2.5, None, True, [1], "?")),
+    ({"dims": {"N": np.int64(-1)}}, "expected sizes from 0 on, got [-1, 2] of 'x'"),
+    ({"entries": ["a"]}, "expected entries as a mapping, as {'prefill': {}, 'decode': {'sequence_length': 1}}, got list"),
+    ({"entries": {1: {}}}, "expected names of entries, got int"),
+    ({"entries": {"a": {}, "b": None}}, "expected sizes of entry 'b' as a mapping, as {'batch': 1}, got NoneType"),
+    ({"entries": {"a": {"N": 2.5}}}, "expected a size or an expression for 'N', got 2.5"),
+    ({"cache_length": 8.5}, "expected a cache_length of 1 token or more, got 8.5"),
+    ({"cache_length": "8"}, "expected a cache_length of 1 token or more, got '8'"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), _REFUSED_DIMS)
+def test_what_gives_no_sizes(given: dict[str, Any], message: str) -> None:
+    proto = model([_node("Neg", ["x"], ["y"])], {"x": (_FLOAT, ["N", 2])}, ["y"])
+    with pytest.raises(rx.RelaxError, match=re.escape(message)):
+        rx.from_onnx(proto, **given)
+
+
+def test_sizes_are_numbers_of_numpy_too() -> None:
+    proto = model([_node("Neg", ["x"], ["y"])], {"x": (_FLOAT, ["N", 2])}, ["y"])
+    module = rx.from_onnx(proto, dims={"N": np.int64(3)}, entries={"a": {}, "b": {"N": np.uint8(2)}})
+    assert [str(f.inputs[0].shape) for f in module.functions.values()] == ["(3, 2)", "(2, 2)"]
 
 
 def test_sizes_are_given_by_the_models_names_of_them() -> None:

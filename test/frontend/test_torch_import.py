@@ -472,6 +472,7 @@ def test_dimensions_of_a_saved_program_get_names(tmp_path, monkeypatch, capsys):
         (x, *_) = module.functions["main"].inputs
         assert [str(d) for d in x.shape] == ["rows", "16"]
     for dims, message in [
+        (["rows"], "expected dims as a mapping, as {'batch': 'x.0'}, got list"),
         ({"rows": "y.0"}, r"expected an input \(x\) and an axis for dimension 'rows', as x.0, got 'y.0'"),
         ({"rows": "x"}, r"expected an input \(x\) and an axis for dimension 'rows', as x.0, got 'x'"),
         ({"2n": "x.0"}, "expected a name for a dimension, got '2n'"),

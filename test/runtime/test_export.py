@@ -221,6 +221,7 @@ def test_models_without_metadata_are_refused(folder: Path, key: str, value: obje
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"format": ["gguf"]}, "expected a format of safetensors, gguf or None, got \\['gguf'\\]"),
         ({"format": "onnx"}, "expected a format of safetensors, gguf or None, got 'onnx'"),
         ({"only": [KEY]}, "expected one file to write whole with format=, got only="),
         ({"dst": None}, "got no dst"),

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -230,6 +231,25 @@ def test_files_of_a_size_are_what_one_file_is(tmp_path: Path) -> None:
     executable.bind(report, verify=True)
     again = executable.prepare(tmp_path / "raw.safetensors", tmp_path / "x.safetensors", shard_size=64)
     assert (again.steps_run, again.steps_skipped) == (0, 6)
+
+
+def test_numbers_of_numpy_and_whole_floats(tmp_path: Path) -> None:
+    """Ranks and jobs are counted, bytes are also written as ``1e6``."""
+    executable, raw, dst = doubling(6, 8), doubled_file(tmp_path), tmp_path / "x.safetensors"
+    for rank in range(2):
+        given = {"rank": np.int64(rank), "world": np.int32(2), "jobs": np.int8(1)}
+        executable.prepare(raw, dst, memory_limit=1e6, shard_size=64.0, **given)  # type: ignore[call-overload]
+    assert is_doubled(dst)
+    refused = [
+        ({"rank": 0.0, "world": 2}, "expected a rank from 0 to 1, got 0.0"),
+        ({"memory_limit": 1e6 + 0.5}, "expected a memory limit of 1 byte or more, got 1000000.5"),
+        ({"memory_limit": float("nan")}, "expected a memory limit of 1 byte or more, got nan"),
+        ({"shard_size": float("inf")}, "expected a shard size of 1 byte or more, got inf"),
+        ({"jobs": 2.0}, "expected 1 job or more, got 2.0"),
+    ]
+    for given, message in refused:
+        with pytest.raises(RelaxError, match=re.escape(message)):
+            executable.prepare(raw, dst, **given)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 1, 0, 2]])

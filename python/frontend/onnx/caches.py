@@ -51,8 +51,6 @@ class Caches:
         self._checked: set[Expr] = set()
         if length is not None and not self.pairs:
             raise RelaxError("expected caches, as inputs 'past_key_values.0.key' and results 'present.0.key', got none")
-        if length is not None and length < 1:
-            raise RelaxError(f"expected caches with room for a token or more, got a cache_length of {length}")
 
     def operand(
         self,

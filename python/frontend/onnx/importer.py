@@ -12,6 +12,7 @@ import numpy as np
 
 from ...collector import collector_paused
 from ...dialect.bindings import func, ir
+from ...dialect.checks import expect, expect_count, expect_text
 from ...dialect.context import new_context
 from ...dialect.errors import RelaxError, interruptible
 from ...dialect.fixed_weights import add_fixed_weights
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Imported", "UnsupportedNodesError", "from_onnx", "import_model"]
 
 _Array = np.ndarray[Any, Any]
+
+_ENTRIES = "{'prefill': {}, 'decode': {'sequence_length': 1}}"
 
 
 class UnsupportedNodesError(UnsupportedError):
@@ -94,14 +97,22 @@ def from_onnx(
             tensor holds strings or complex numbers; dims names what the model does not; it has no caches, or their sizes are
             not known; entries are none.
     """
+    from .inputs import expect_dims
+
+    sizes = {} if dims is None else expect_dims(dims)
+    length = None if cache_length is None else expect_count(cache_length, "a cache_length of 1 token or more")
     if entries is None:
-        return import_model(model, dims=dims, cache_length=cache_length).module
+        return import_model(model, dims=sizes, cache_length=length).module
+    expect(entries, Mapping, f"entries as a mapping, as {_ENTRIES}")
     if not entries:
-        raise RelaxError("expected entries, as {'prefill': {}, 'decode': {'sequence_length': 1}}, got none")
+        raise RelaxError(f"expected entries, as {_ENTRIES}, got none")
+    for name in entries:
+        expect_text(name, "names of entries")
+    of_entries = {name: sizes | expect_dims(more, f"sizes of entry '{name}'") for name, more in entries.items()}
     read, found = _read(model), Module.parse("")
     with found.ir.context, ir.Location.file(read.path, 0, 0):
-        for name, sizes in entries.items():
-            _Import(read, {}, frozenset(), {**(dims or {}), **sizes}, cache_length, None, (found.ir, name)).run()
+        for name, known in of_entries.items():
+            _Import(read, {}, frozenset(), known, length, None, (found.ir, name)).run()
     return found
 
 

@@ -7,12 +7,27 @@ import keyword
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from ...dialect.checks import expect, expect_text, whole_number
 from ...dialect.errors import RelaxError
+from ...dialect.size_relations import shape_text
 from ...dialect.symbolic import Dim, Expr, parse, substitute, symbol
 
-__all__ = ["input_shapes", "undetermined"]
+__all__ = ["expect_dims", "input_shapes", "undetermined"]
+
+
+def expect_dims(dims: object, what: str = "dims") -> dict[str, int | str]:
+    """Sizes and expressions by the names of dimensions. Raises RelaxError for anything else."""
+    expect(dims, Mapping, f"{what} as a mapping, as {{'batch': 1}}")
+    found = dict(cast("Mapping[Any, Any]", dims))
+    for name, value in found.items():
+        expect_text(name, f"names of dimensions in {what}")
+        number = whole_number(value)
+        if number is None and not isinstance(value, str):
+            raise RelaxError(f"expected a size or an expression for '{name}', got {value!r}")
+        found[name] = value if number is None else number
+    return found
 
 
 def input_shapes(
@@ -37,14 +52,14 @@ def input_shapes(
         raise RelaxError(f"expected dims among {', '.join(sorted(names)) or 'none'}, got '{unknown[0]}'")
     found = {name: tuple(substitute(s, values) for s in shape) for name, shape in found.items()}
     if negative := next((n for n, shape in found.items() for s in shape if isinstance(s, int) and s < 0), None):
-        raise RelaxError(f"expected sizes from 0 on, got {found[negative]} of '{negative}'")
+        raise RelaxError(f"expected sizes from 0 on, got {shape_text(found[negative])} of '{negative}'")
     free = undetermined(s for name, shape in found.items() if name not in fixed for s in shape)
     return {n: shape if n in fixed else tuple(symbols.own(s, free) for s in shape) for n, shape in found.items()}
 
 
 def _size(name: str, value: int | str) -> int | Expr:
     found = value if isinstance(value, int) else parse(value)
-    if found is None or isinstance(found, bool):
+    if found is None:
         raise RelaxError(f"expected a size or an expression for '{name}', got {value!r}")
     return found
 
