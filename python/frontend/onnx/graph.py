@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,10 @@ from .tensors import attribute_value
 from .values import GraphValue, NumbersWantedError, TensorSequence, known_value, tensor_value
 from .weights import Weights
 
-__all__ = ["UNUSABLE", "Conversion", "GraphScope"]
+__all__ = ["UNUSABLE", "Conversion", "FunctionKey", "GraphScope"]
+
+#: Domain, name and overload of a function.
+FunctionKey = tuple[str, str, str]
 
 #: What a handler that was never meant to fail may raise all the same, on attributes of the wrong kind.
 _PYTHON_ERRORS = (
@@ -46,7 +49,8 @@ class Conversion:
     Attributes:
         path: how errors name the model.
         weights: its initializers, which become arguments.
-        functions: those that the model brings, by domain and name.
+        functions: those that the model brings, by domain, name and overload.
+        running: which of these are being converted, each called by the one before.
         report: what could not be converted.
         wanted: inputs whose elements some operator wants at import.
         read: names that nodes have read, with the prefixes of their graphs.
@@ -56,12 +60,12 @@ class Conversion:
 
     path: str
     weights: Weights
-    functions: Mapping[tuple[str, str], onnx.FunctionProto] = field(default_factory=dict[tuple[str, str], onnx.FunctionProto])
+    functions: Mapping[FunctionKey, onnx.FunctionProto] = field(default_factory=dict[FunctionKey, onnx.FunctionProto])
+    running: list[FunctionKey] = field(default_factory=list[FunctionKey])
     report: ImportReport = field(default_factory=ImportReport)
     wanted: set[str] = field(default_factory=set[str])
     read: set[str] = field(default_factory=set[str])
     opset: int = 0
-    depth: int = 0
     symbols: set[str] = field(default_factory=set[str])
 
     def new_symbol(self, prefix: str) -> str:
@@ -105,12 +109,27 @@ class GraphScope:
         return GraphScope(self.conversion, self.opsets, self, self.attributes, f"{self.prefix}{name}/")
 
     def convert(self, nodes: Iterable[onnx.NodeProto]) -> None:
-        """Converts nodes in their order; what cannot be converted goes into the report."""
-        for number, proto in enumerate(nodes):
-            name = self.prefix + (proto.name or next(iter(proto.output), ""))
-            line = ir.Location.file(self.conversion.path, number + 1, 0)
-            with ir.Location.name(name, line) as location:
-                self._convert(proto, name, location)
+        """Converts nodes in their order; what cannot be converted goes into the report.
+
+        Functions that nodes call are open at once, however many call one another, without any of Python's stack.
+        """
+        count = len(self.conversion.running)
+        bodies = [_Body(self, enumerate(nodes))]
+        try:
+            while bodies:
+                following = next(bodies[-1].nodes, None)
+                if following is None:
+                    bodies.pop().finish()
+                elif (body := bodies[-1].scope._converted(*following)) is not None:
+                    bodies.append(body)
+        finally:
+            del self.conversion.running[count:]
+
+    def _converted(self, number: int, proto: onnx.NodeProto) -> _Body | None:
+        """Converts a node, or gives the function that it calls."""
+        name = self.prefix + (proto.name or next(iter(proto.output), ""))
+        with ir.Location.name(name, ir.Location.file(self.conversion.path, number + 1, 0)) as location:
+            return self._convert(proto, name, location)
 
     def initialize(self, graph: onnx.GraphProto) -> None:
         """Takes the graph's initializers."""
@@ -119,26 +138,32 @@ class GraphScope:
         for sparse in graph.sparse_initializer:
             raise RelaxError(f"expected dense initializers, got sparse '{sparse.values.name}'")
 
-    def _convert(self, proto: onnx.NodeProto, name: str, location: ir.Location) -> None:
+    def _convert(self, proto: onnx.NodeProto, name: str, location: ir.Location) -> _Body | None:
         key = f"{proto.domain}.{proto.op_type}" if proto.domain not in ("", "ai.onnx") else proto.op_type
         proto = self._resolved(proto)
         try:
             node = self._node(proto, key, name)
             if any(o is UNUSABLE for o in node.operands):
                 self._unusable(proto)
-                return
-            results = self._handled(node, proto)
+                return None
+            results = self._handled(node, proto, location)
         except NumbersWantedError as error:
             self.conversion.wanted |= error.inputs
             self._failed(proto, key, error.args[0], location)
-            return
+            return None
         except RelaxError as error:
             self._failed(proto, key, error.args[0], location)
-            return
+            return None
+        except RecursionError:
+            self._failed(proto, key, "expected control flow that is less deep", location)
+            return None
         except _PYTHON_ERRORS as error:
             self._failed(proto, key, f"no relax form of these operands and attributes ({type(error).__name__})", location)
-            return
-        self._bind(node, results)
+            return None
+        if isinstance(results, _Body):
+            return results
+        self.bind(node, results)
+        return None
 
     def _failed(self, proto: onnx.NodeProto, key: str, reason: str, location: ir.Location) -> None:
         self.conversion.report.add(key, reason, location)
@@ -154,10 +179,11 @@ class GraphScope:
         attributes = {a.name: attribute_value(a) for a in proto.attribute}
         return Node(key, name, version, operands, attributes, list(proto.output), self)
 
-    def _handled(self, node: Node, proto: onnx.NodeProto) -> Sequence[Any]:
-        local = self.conversion.functions.get((proto.domain, proto.op_type))
+    def _handled(self, node: Node, proto: onnx.NodeProto, location: ir.Location) -> Sequence[Any] | _Body:
+        called = proto.domain, proto.op_type, proto.overload
+        local = self.conversion.functions.get(called)
         if local is not None:
-            return self._called(local, node, proto)
+            return self._called(local, node, proto, location, called)
         known = folded(node, proto)
         if known is not None:
             return known
@@ -173,12 +199,19 @@ class GraphScope:
         body = schema_body(node, proto)
         if body is None:
             raise unmapped or RelaxError("no relax form")
-        return self._called(body, node, proto)
+        return self._called(body, node, proto, location)
 
     def _called(
-        self, function: onnx.FunctionProto, node: Node, proto: onnx.NodeProto
-    ) -> list[GraphValue | TensorSequence | None]:
-        """The nodes of a function in the place of a node that calls it."""
+        self,
+        function: onnx.FunctionProto,
+        node: Node,
+        proto: onnx.NodeProto,
+        location: ir.Location,
+        key: FunctionKey | None = None,
+    ) -> _Body:
+        """The nodes of a function in the place of a node that calls it. Raises RelaxError where it is open already."""
+        if key in self.conversion.running:
+            raise RelaxError(f"expected functions that do not call themselves, got '{function.name}'")
         attributes = {a.name: a for a in [*function.attribute_proto, *proto.attribute]}
         opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in function.opset_import}
         inner = GraphScope(self.conversion, opsets or self.opsets, None, attributes, f"{node.name}/")
@@ -188,14 +221,9 @@ class GraphScope:
         for name in function.input[len(node.operands) :]:
             inner.names.pop(name, None)
         absent = [n for n in function.input if n not in inner.names]
-        self.conversion.depth += 1
-        try:
-            if self.conversion.depth > 64:
-                raise RelaxError(f"expected functions that do not call themselves, got '{function.name}'")
-            inner.convert(_without(function.node, absent))
-        finally:
-            self.conversion.depth -= 1
-        return [inner.names.get(o) for o in function.output[: len(node.outputs)]]
+        if key is not None:
+            self.conversion.running.append(key)
+        return _Body(inner, enumerate(_without(function.node, absent)), _Call(self, node, function, location, key is not None))
 
     def _resolved(self, proto: onnx.NodeProto) -> onnx.NodeProto:
         """The node with the attributes of the function's caller in the place of references to them."""
@@ -212,7 +240,7 @@ class GraphScope:
                 copy.name = attribute.name
         return found
 
-    def _bind(self, node: Node, results: Sequence[Any]) -> None:
+    def bind(self, node: Node, results: Sequence[Any]) -> None:
         inputs = frozenset[str]().union(*(o.inputs for o in node.operands if isinstance(o, GraphValue)))
         for name, result in zip(node.outputs, results, strict=False):
             if name and result is not None:
@@ -220,6 +248,36 @@ class GraphScope:
         for name in node.outputs[len(results) :]:
             if name:
                 raise RelaxError(f"expected {len(results)} results of {node.key}, got a use of '{name}'")
+
+
+@dataclass
+class _Call:
+    """A node that calls a function, in its graph; ``is_local`` says whether the function is one of the model's."""
+
+    scope: GraphScope
+    node: Node
+    function: onnx.FunctionProto
+    location: ir.Location
+    is_local: bool
+
+
+@dataclass
+class _Body:
+    """Nodes that are being converted, and the call whose results they give; None for a graph's own."""
+
+    scope: GraphScope
+    nodes: Iterator[tuple[int, onnx.NodeProto]]
+    call: _Call | None = None
+
+    def finish(self) -> None:
+        """Gives the results to the node that calls."""
+        if self.call is None:
+            return
+        node = self.call.node
+        if self.call.is_local:
+            self.scope.conversion.running.pop()
+        with self.call.location:
+            self.call.scope.bind(node, [self.scope.names.get(o) for o in self.call.function.output[: len(node.outputs)]])
 
 
 #: Operators that know what codes stand for (:mod:`.codes`), or do not care.

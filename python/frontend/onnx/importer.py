@@ -176,7 +176,7 @@ class _Import:
         self.function = func.FuncOp(name, ([], []), ip=ir.InsertionPoint(self.module.body))
         self.block = self.function.add_entry_block()
         weights = Weights(ExternalData(model.folder), self._argument)
-        functions = {(f.domain, f.name): f for f in model.proto.functions}
+        functions = {(f.domain, f.name, f.overload): f for f in model.proto.functions}
         self.conversion = Conversion(model.path, weights, functions, opset=model.opset)
         opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.proto.opset_import}
         self.scope = GraphScope(self.conversion, opsets)
