@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec
 from .files import KIND_BYTES, name_on_disk, other_kind, read_bytes
-from .onnx_tensors import ExternalData, numpy_element, tensor_shape
+from .onnx_tensors import ExternalData, dense_tensor, numpy_element, tensor_shape
 
 __all__ = ["OnnxFile", "parse_model", "stored_tensors"]
 
@@ -34,12 +34,14 @@ def stored_tensors(graph: onnx.GraphProto, prefix: str = "") -> Iterator[tuple[s
 
     The names are those that weights of an imported model have: in inner graphs they begin with the nodes that lead there.
     """
-    for tensor in graph.initializer:
+    for tensor in [*graph.initializer, *map(dense_tensor, graph.sparse_initializer)]:
         yield prefix + tensor.name, tensor
     for node in graph.node:
         for attribute in node.attribute:
             if node.op_type == "Constant" and attribute.name == "value":
                 yield prefix + node.output[0], attribute.t
+            if node.op_type == "Constant" and attribute.name == "sparse_value":
+                yield prefix + node.output[0], dense_tensor(attribute.sparse_tensor)
             if attribute.HasField("g"):
                 name = node.name or next(iter(node.output), "")
                 yield from stored_tensors(attribute.g, f"{prefix}{name}/{attribute.name}/")

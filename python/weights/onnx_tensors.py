@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -15,7 +16,7 @@ from .arrays import Array
 from .files import open_regular, stays_inside
 from .onnx_codes import as_codes, is_coded
 
-__all__ = ["ExternalData", "numpy_element", "tensor_array", "tensor_shape"]
+__all__ = ["ExternalData", "dense_tensor", "numpy_element", "tensor_array", "tensor_shape"]
 
 #: Elements of less than eight bits share bytes.
 _BITS = {
@@ -23,6 +24,9 @@ _BITS = {
     for name, bits in {"UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "UINT2": 2, "INT2": 2}.items()
     if hasattr(onnx.TensorProto, name)
 }
+
+#: What protobuf takes of a message.
+_MOST_DENSE = 2**31 - 1
 
 
 def numpy_element(element: int) -> np.dtype[Any]:
@@ -62,6 +66,39 @@ def tensor_array(tensor: onnx.TensorProto) -> Array:
         raise RelaxError(
             f"expected elements of '{tensor.name}' that fit its shape {list(shape)}, got others ({error})"
         ) from None
+
+
+def dense_tensor(sparse: onnx.SparseTensorProto) -> onnx.TensorProto:
+    """The same elements, and zeros between them, under the name that the values have.
+
+    Raises:
+        RelaxError: the elements are in another file, or none that are computed with; places are no ascending ones of the shape;
+            the tensor is larger than a model may hold.
+    """
+    values, name = sparse.values, sparse.values.name
+    if is_coded(values.data_type) or onnx.TensorProto.EXTERNAL in (values.data_location, sparse.indices.data_location):
+        raise RelaxError(f"expected a sparse tensor '{name}' of numbers that are in the model itself")
+    shape = tuple(sparse.dims)
+    count = math.prod(shape)
+    if any(d < 0 for d in shape) or count * numpy_element(values.data_type).itemsize > _MOST_DENSE:
+        raise RelaxError(f"expected a sparse tensor '{name}' of {_MOST_DENSE} bytes at most, got shape {list(shape)}")
+    elements, places = tensor_array(values).reshape(-1), _flat_places(tensor_array(sparse.indices), shape)
+    is_ascending = places is not None and bool((np.diff(places) > 0).all())
+    if places is None or places.size != elements.size or not is_ascending:
+        raise RelaxError(f"expected ascending places in shape {list(shape)} for each element of sparse '{name}'")
+    dense = np.zeros(count, elements.dtype)
+    dense[places] = elements
+    return onnx.numpy_helper.from_array(dense.reshape(shape), name)
+
+
+def _flat_places(places: Array, shape: tuple[int, ...]) -> Array | None:
+    """Places in one row of all elements, of such places or of ``[n, rank]``; None where they are none of the shape."""
+    if places.ndim == 1:
+        return places if ((places >= 0) & (places < math.prod(shape))).all() else None
+    if places.ndim != 2 or places.shape[1] != len(shape) or not ((places >= 0) & (places < shape)).all():
+        return None
+    steps = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    return (places * np.array(steps, np.int64)).sum(1)
 
 
 class ExternalData:

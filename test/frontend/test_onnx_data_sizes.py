@@ -41,6 +41,11 @@ def test_places_that_are_not_zero() -> None:
     _check(proto, [_INT64], [{"x": _numbers(n, 4)} for n in (3, 5)] + [{"x": np.zeros((2, 4), np.float32)}])
 
 
+def test_places_of_a_scalar() -> None:
+    proto = model([helper.make_node("NonZero", ["x"], ["y"])], {"x": (_FLOAT, [])}, ["y"])
+    _check(proto, [_INT64], [{"x": np.array(3, np.float32)}, {"x": np.array(0, np.float32)}])
+
+
 @pytest.mark.parametrize("options", [{}, {"axis": 1}])
 def test_what_a_condition_keeps(options: dict[str, int]) -> None:
     proto = model(

@@ -130,11 +130,3 @@ def test_operands_and_results_without_a_form_are_said(name: str) -> None:
         "n": np.array([3], np.int32),
     }
     assert message in _reason(nodes, {"x": (dtype, shape)}, weights)
-
-
-def test_weights_that_are_sparse_are_refused() -> None:
-    proto = model([_node("Relu")], {"x": (FLOAT, [4])}, ["y"])
-    values = helper.make_tensor("w", FLOAT, [1], [1.0])
-    proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, helper.make_tensor("places", INT64, [1], [2]), [8]))
-    with pytest.raises(rx.RelaxError, match="expected dense initializers, got sparse 'w'"):
-        rx.from_onnx(proto)

@@ -62,3 +62,18 @@ def test_a_norm_is_one_op_with_the_same_numbers(inverse: str, axis: int, half: b
     (found,) = backend.run_model(proto, [x])
     # In halves, ONNX Runtime rounds before it scales, too: one unit in the last place each.
     np.testing.assert_allclose(found, wanted, rtol=2e-3 if half else 1e-5, atol=0)
+
+
+@pytest.mark.parametrize("rows", ["n", 3])
+def test_batches_with_statistics_for_each_element(rows: str | int) -> None:
+    """As operator sets up to 8 have them."""
+    rng = np.random.default_rng(0)
+    weights = {name: rng.random((3, 2)).astype(np.float32) + 0.5 for name in "sbmv"}
+    nodes = [helper.make_node("BatchNormalization", ["x", *"sbmv"], ["y"], spatial=0, epsilon=0.01)]
+    proto = model(nodes, {"x": (TensorProto.FLOAT, ["b", rows, 2])}, ["y"], weights, opset=7)
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT
+    x = rng.standard_normal((4, 3, 2)).astype(np.float32)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    executable = rx.compile(rx.from_onnx(proto))
+    found = executable.bind(executable.prepare(weights))(x)
+    np.testing.assert_allclose(found, session.run(None, {"x": x})[0], rtol=1e-5, atol=1e-6)

@@ -145,3 +145,13 @@ def test_elements_where_they_were(shape: list[int | str], is_told: bool) -> None
     ]
     sizes = [(2, 2, 8, 6)] if shape[0] == 2 else [(1 + n % 2, 2, 6 + 2 * n, 10 - 2 * n) for n in range(4)]
     _check(model(nodes, {"x": (_FLOAT, shape)}, ["y"]), sizes)
+
+
+@pytest.mark.parametrize("how", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(
+    "rest", [{"strides": [2, 3]}, {"strides": [1, 2], "dilations": [2, 1]}, {"strides": [3, 2], "output_padding": [1, 1]}]
+)
+def test_transposed_convolutions_of_as_many_elements_as_strides_fit(how: str, rest: dict[str, Any]) -> None:
+    weights = {"w": np.random.default_rng(0).standard_normal((2, 3, 3, 4)).astype(np.float32)}
+    nodes = [_node("ConvTranspose", ["x", "w"], ["y"], auto_pad=how, **rest)]
+    _check(model(nodes, {"x": (_FLOAT, _IMAGE)}, ["y"], weights), [(1, 2, 4 + n, 6 - n) for n in range(3)], weights)

@@ -11,8 +11,10 @@ import onnx
 
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
+from ...weights.onnx_tensors import dense_tensor
 from ..torch_report import ImportReport
 from .folding import folded
+from .live import live_nodes, names_read
 from .node import HANDLERS, Node, UnmappedError
 from .operand_sizes import with_equal_sizes
 from .schemas import schema_body
@@ -108,13 +110,13 @@ class GraphScope:
         """A graph inside of a node of this one."""
         return GraphScope(self.conversion, self.opsets, self, self.attributes, f"{self.prefix}{name}/")
 
-    def convert(self, nodes: Iterable[onnx.NodeProto]) -> None:
-        """Converts nodes in their order; what cannot be converted goes into the report.
+    def convert(self, graph: onnx.GraphProto) -> None:
+        """Converts the nodes that a graph's results depend on, in their order; what cannot be converted goes into the report.
 
         Functions that nodes call are open at once, however many call one another, without any of Python's stack.
         """
         count = len(self.conversion.running)
-        bodies = [_Body(self, enumerate(nodes))]
+        bodies = [_Body(self, iter(live_nodes(graph.node, [o.name for o in graph.output])))]
         try:
             while bodies:
                 following = next(bodies[-1].nodes, None)
@@ -132,11 +134,15 @@ class GraphScope:
             return self._convert(proto, name, location)
 
     def initialize(self, graph: onnx.GraphProto) -> None:
-        """Takes the graph's initializers."""
-        for tensor in graph.initializer:
-            self.names[tensor.name] = self.conversion.weights.operand(tensor, self.prefix)
-        for sparse in graph.sparse_initializer:
-            raise RelaxError(f"expected dense initializers, got sparse '{sparse.values.name}'")
+        """Takes the graph's initializers. Raises RelaxError for one that a result depends on and that is none of numbers."""
+        for tensor in [*graph.initializer, *map(dense_tensor, graph.sparse_initializer)]:
+            try:
+                self.names[tensor.name] = self.conversion.weights.operand(tensor, self.prefix)
+            except RelaxError:
+                outputs = [o.name for o in graph.output]
+                if tensor.name in set(outputs).union(*(names_read(n) for _, n in live_nodes(graph.node, outputs))):
+                    raise
+                self.names[tensor.name] = UNUSABLE
 
     def _convert(self, proto: onnx.NodeProto, name: str, location: ir.Location) -> _Body | None:
         key = f"{proto.domain}.{proto.op_type}" if proto.domain not in ("", "ai.onnx") else proto.op_type
@@ -223,7 +229,9 @@ class GraphScope:
         absent = [n for n in function.input if n not in inner.names]
         if key is not None:
             self.conversion.running.append(key)
-        return _Body(inner, enumerate(_without(function.node, absent)), _Call(self, node, function, location, key is not None))
+        outputs = [o for o, wanted in zip(function.output, node.outputs, strict=False) if wanted]
+        nodes = live_nodes(list(_without(function.node, absent)), outputs)
+        return _Body(inner, iter(nodes), _Call(self, node, function, location, key is not None))
 
     def _resolved(self, proto: onnx.NodeProto) -> onnx.NodeProto:
         """The node with the attributes of the function's caller in the place of references to them."""

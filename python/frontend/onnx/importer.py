@@ -191,7 +191,7 @@ class _Import:
             self.scope.initialize(graph)
             self._inputs()
             inputs = list(self.arguments)
-            self.scope.convert(graph.node)
+            self.scope.convert(graph)
             self._raise_if_any()
             outputs = [self.scope.find(o.name) for o in graph.output]
             layouts = [layout_of(v) for v in outputs]

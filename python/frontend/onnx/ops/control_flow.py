@@ -32,7 +32,7 @@ def run_graph(node: Node, graph: onnx.GraphProto, values: Sequence[Any], where: 
     for given, value in zip(graph.input, values, strict=False):
         scope.names[given.name] = value
     before = len(scope.conversion.report.found)
-    scope.convert(graph.node)
+    scope.convert(graph)
     found = [scope.find(o.name) for o in graph.output]
     if any(f is UNUSABLE for f in found) or len(scope.conversion.report.found) > before:
         raise RelaxError(f"expected a {where} of operators that have a relax form")

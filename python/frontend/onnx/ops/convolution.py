@@ -120,9 +120,9 @@ def _transposed_padding(
         return [(pads[i], pads[i + count]) for i in range(count)]
     found: list[tuple[int, int]] = []
     for i in range(count):
-        size = node.known_size(0, i + 2)
-        wanted = shape[len(shape) - count + i] if shape is not None else size * strides[i]
-        total = strides[i] * (size - 1) + extra[i] + (kernel[i] - 1) * dilation[i] + 1 - wanted
+        total = extra[i] + (kernel[i] - 1) * dilation[i] + 1 - strides[i]  # of results that are as many as strides fit
+        if shape is not None:
+            total += strides[i] * node.known_size(0, i + 2) - shape[len(shape) - count + i]
         small = total // 2
         found.append((small, total - small) if how == "SAME_UPPER" else (total - small, small))
     return found

@@ -34,11 +34,10 @@ from ..values import GraphValue, known_value, numbers_array, tensor_value
 
 @handles("NonZero")
 def _nonzero(node: Node) -> ir.Value:
-    """A column of places for each element that is not zero, in the order of memory."""
-    if not node.rank(0):
-        raise RelaxError("expected a tensor with dimensions")
-    flat = places_where(node.tensor(0), node.new_symbol())
-    return concat([unsqueeze(p, 0) for p in unraveled(flat, node.operand(0).shape)], 0)
+    """A column of places for each element that is not zero, in the order of memory; a scalar is a row of one element."""
+    x, shape = node.tensor(0), node.operand(0).shape or (1,)
+    flat = places_where(x if node.rank(0) else reshape(x, shape), node.new_symbol())
+    return concat([unsqueeze(p, 0) for p in unraveled(flat, shape)], 0)
 
 
 @handles("Compress")

@@ -13,7 +13,7 @@ from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ....dialect.inference import boolean
 from ....dialect.symbolic import Dim, Expr
-from ....weights.onnx_tensors import tensor_array
+from ....weights.onnx_tensors import dense_tensor, tensor_array
 from ...emit import (
     alike,
     cast,
@@ -70,6 +70,8 @@ def _constant(node: Node) -> Any:
     for name, value in node.attributes.items():
         if name == "value":
             return node.scope.conversion.weights.constant(node.scope.prefix + node.outputs[0], value)
+        if name == "sparse_value":
+            return node.scope.conversion.weights.constant(node.scope.prefix + node.outputs[0], dense_tensor(value))
         if name in ("value_float", "value_floats"):
             return np.array(value, np.float32)
         if name in ("value_int", "value_ints"):

@@ -6,7 +6,7 @@ from ....dialect import ops
 from ....dialect.bindings import ir
 from ...emit import cast, emit, expand, full, info_of, multiply_all, reshape, unsqueeze, wide
 from ...norms import normalised_groups
-from ..equal_sizes import with_size
+from ..equal_sizes import agreed_operands, with_size
 from ..node import Node, UnmappedError, handles
 
 
@@ -15,10 +15,21 @@ def _batch_norm(node: Node) -> ir.Value | list[ir.Value]:
     """Statistics are given: in training they would be those of the batch."""
     if node.attribute("training_mode", 0):
         return _batch_norm_in_training(node)
+    if not node.attribute("spatial", 1):
+        return _batch_norm_of_elements(node)
     dtype = node.dtype()
     parameters = [cast(node.tensor(i), dtype) for i in range(1, 5)]
     x = with_size(node.tensor(0), 1, info_of(parameters[0]).shape[0])
     return emit(ops.BatchNorm, x, *parameters, axis=1, epsilon=node.attribute("epsilon", 1e-5))
+
+
+def _batch_norm_of_elements(node: Node) -> ir.Value:
+    """Up to operator set 8 each element of an image may have statistics of its own."""
+    dtype = wide(node.dtype())
+    x, scale, shift, mean, variance = agreed_operands(*(cast(node.tensor(i), dtype) for i in range(5)))
+    deviation = emit(ops.Sqrt, emit(ops.Add, variance, full(node.attribute("epsilon", 1e-5), dtype)))
+    normal = emit(ops.Divide, emit(ops.Subtract, x, mean), deviation)
+    return cast(emit(ops.Add, emit(ops.Multiply, normal, scale), shift), node.dtype())
 
 
 def _batch_norm_in_training(node: Node) -> list[ir.Value]:

@@ -86,16 +86,24 @@ def _sum_square(node: Node) -> ir.Value:
 
 @handles("ReduceLogSum")
 def _log_sum(node: Node) -> ir.Value:
+    """That of integers is of their sum in their own width, and rounded towards zero."""
     dtype = node.dtype()
-    return _reduced(node, lambda x, how: cast(emit(ops.Log, emit(ops.Sum, cast(x, wide(dtype)), **how)), dtype))
+    return _reduced(
+        node, lambda x, how: cast(emit(ops.Log, cast(emit(ops.Sum, cast(x, wide(dtype)), **how), _real(dtype))), dtype)
+    )
+
+
+def _real(dtype: ir.Type) -> ir.Type:
+    """What logarithms are computed in."""
+    return wide(dtype) if is_float(dtype) else ir.F64Type.get()
 
 
 @handles("ReduceLogSumExp")
 def _log_sum_exp(node: Node) -> ir.Value:
-    """Around the largest element, or 0 where that is infinite, so that nothing overflows."""
+    """Around the largest element, or 0 where that is infinite, so that nothing overflows; of integers rounded towards zero."""
 
     def reduce(x: ir.Value, how: dict[str, Any]) -> ir.Value:
-        given, dtype = info_of(x).dtype, wide(info_of(x).dtype)
+        given, dtype = info_of(x).dtype, _real(info_of(x).dtype)
         x = cast(x, dtype)
         largest = emit(ops.Max, x, axis=how["axis"], keepdims=True)
         largest = emit(ops.Where, emit(ops.IsFinite, largest), largest, full(0, dtype))
