@@ -129,7 +129,7 @@ func.func @behind(%p: tuple<tensor<4xf32>, tensor<2xf32>> {relax.name = "p"}, %c
 
 // -----
 
-// No function takes tuples any more, as when those that did were inlined: what is packed and taken apart goes all the same.
+// No function takes tuples any more, as when those that did were inlined: what is packed and taken apart goes, too.
 // CHECK-LABEL: @inlined(
 // CHECK-NEXT:    return %arg0 : tensor<4xf32>
 func.func @inlined(%x: tensor<4xf32>) -> tensor<4xf32> {
