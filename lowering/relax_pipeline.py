@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..dialect.passes.pipeline_text import parse_pipeline
+
 __all__ = ["CONVOLUTIONS", "NARROW", "WEIGHTS", "completed_pipeline", "default_pipeline"]
 
 # What calls may fail in is checked, or kept, before anything is dropped that goes unread: code refuses what `evaluate` does.
@@ -53,5 +55,9 @@ def default_pipeline(
 
 
 def completed_pipeline(pipeline: str) -> str:
-    """A user's pipeline: behind what keeps its passes from dropping what calls fail in, before what takes tuples away."""
+    """A user's pipeline: behind what keeps its passes from dropping what calls fail in, before what takes tuples away.
+
+    Raises RelaxError where its text is malformed.
+    """
+    parse_pipeline(pipeline)
     return f"{_CHECKS},{pipeline},{_NO_TUPLES}" if pipeline.strip() else f"{_CHECKS},{_NO_TUPLES}"

@@ -130,3 +130,9 @@ def test_tuples_compile_behind_any_passes(pipeline: str | None) -> None:
     executable = rx.compile(module, pipeline=pipeline)
     executable.bind(executable.prepare({"p.0": np.zeros(4, np.float32)}))
     np.testing.assert_array_equal(executable(np.arange(4, dtype=np.float32)), [1, 2, 3, 4])
+
+
+def test_mistakes_in_a_pipeline_are_told_in_its_own_text() -> None:
+    module = rx.Module.parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }")
+    with pytest.raises(RelaxError, match=r"^expected '\}' for the '\{' at column 19 of 'relax-canonicalize\{'$"):
+        rx.compile(module, pipeline="relax-canonicalize{")
