@@ -19,7 +19,7 @@ from ..dialect.reports.report import plural
 from ..lowering.relax_pipeline import NARROW
 from .cli_named import NamedValues, add_dims, add_inputs
 from .cli_numbers import seed
-from .cli_output import add_output_options, set_up_logging, tell
+from .cli_output import add_output_options, plain_warnings, set_up_logging, tell
 from .cli_paths import NamedRead, Read, Replaced, Written, refuse_lost
 from .cli_target import add_target
 from .models import is_artifact, load_module
@@ -55,7 +55,8 @@ def run(argv: Sequence[str]) -> int:
         arguments = _parser().parse_args(argv)
         set_up_logging(arguments)
         refuse_lost(arguments)
-        code = arguments.command(arguments)
+        with plain_warnings():
+            code = arguments.command(arguments)
         sys.stdout.flush()
     except (RelaxError, OSError) as error:
         return _failed(f"error: {error}", str(error), 2 if isinstance(error, _UsageError) else 1)

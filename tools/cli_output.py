@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import sys
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
+from ..dialect.errors import RelaxWarning
 from ..dialect.printable import joined_lines, printable
 
-__all__ = ["add_output_options", "set_up_logging", "tell"]
+__all__ = ["add_output_options", "plain_warnings", "set_up_logging", "tell"]
 
 
 def add_output_options(command: argparse.ArgumentParser) -> None:
@@ -30,6 +33,23 @@ def set_up_logging(arguments: argparse.Namespace) -> None:
     if arguments.verbose:
         logger.addHandler(_Handler(sys.stderr))
         logger.setLevel(logging.DEBUG)
+
+
+@contextlib.contextmanager
+def plain_warnings() -> Generator[None]:
+    """Shows our warnings as lines of the command, without the place in Python that issues them."""
+    others = warnings.formatwarning
+
+    def formatted(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> str:
+        if issubclass(category, RelaxWarning):
+            return f"warning: {message}\n"
+        return others(message, category, *args, **kwargs)
+
+    warnings.formatwarning = formatted
+    try:
+        yield
+    finally:
+        warnings.formatwarning = others
 
 
 class _Handler(logging.StreamHandler[Any]):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -86,6 +88,18 @@ def test_quiet_and_verbose(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert "relaxir.prepare: prepared w.permute_dims.pack_weight, step 1 of 1" in lines
     assert cli.run(["info", "model.relax"]) == 0  # the next one is silent again
     assert capsys.readouterr().err == ""
+
+
+def test_warnings_are_lines_of_the_command(tmp_path: Path) -> None:
+    """Not of Python, with a place in our sources."""
+    call = "%0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>"
+    body = f"(%x: tensor<4xf32>) -> tensor<4xf32> {{\n  {call}\n  return %0 : tensor<4xf32>\n}}\n"
+    text = f"func.func private @f{body}func.func @main{body}"
+    (tmp_path / "recursive.mlir").write_text(text)
+    command = [sys.executable, "-m", "relaxir", "compile", "recursive.mlir", "-o", "r.relax"]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stderr.splitlines()
+    assert told[0] == "warning: recursive.mlir:1:1: 'func.func' op is recursive, calls of @f are not inlined"
+    assert told[1].startswith("error: recursive.mlir:1:1: ")
 
 
 def test_a_picture_and_standard_output(folder: Path, capsys: pytest.CaptureFixture[str]):
