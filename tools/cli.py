@@ -20,7 +20,7 @@ from ..lowering.relax_pipeline import NARROW
 from .cli_named import NamedValues, add_dims, add_inputs
 from .cli_numbers import seed
 from .cli_output import add_output_options, plain_warnings, set_up_logging, tell
-from .cli_paths import NamedRead, Read, Replaced, Written, refuse_lost
+from .cli_paths import Read, Replaced, Written, refuse_lost
 from .cli_target import add_target
 from .models import is_artifact, load_module
 from .sizes import byte_count, count
@@ -100,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     from .cli_bench import add_bench
     from .cli_compare import add_compare
     from .cli_generate import add_generate
+    from .cli_import import add_import
     from .cli_plan import add_plan
     from .cli_profile import add_profile
     from .cli_reduce import add_reduce
@@ -109,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="relaxir", description="Compile a model once, prepare its weights once, run on prepared weights.")
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    _add_import(commands)
+    add_import(commands)
     _add_compile(commands)
     _add_info(commands)
     _add_prepare(commands)
@@ -128,33 +129,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_import(commands: Any) -> None:
-    command = commands.add_parser("import", help="PyTorch programs (torch.export.save), or an ONNX model, to MLIR")
-    command.add_argument(
-        "models",
-        type=NamedRead,
-        nargs="+",
-        metavar="[NAME=]MODEL",
-        help=".pt2 files, several of one model with their functions' names; or an .onnx file",
-    )
-    _add_output(command, "MODEL.mlir")
-    command.add_argument("--weights", type=Written, metavar="FILE.safetensors", help="also write the weights")
-    command.add_argument(
-        "--dim",
-        action=NamedValues,
-        metavar="NAME=INPUT.AXIS",
-        dest="dims",
-        help="a dimension's name; of an .onnx file NAME=SIZE, or what it is in terms of others",
-    )
-    command.add_argument(
-        "--cache-length", type=int, metavar="N", help="caches of an .onnx file as state with room for N tokens"
-    )
-    command.set_defaults(command=_import, refuse=command.error)
-
-
 def _add_compile(commands: Any) -> None:
-    command = commands.add_parser("compile", help="MLIR to an executable artifact")
-    command.add_argument("model", type=Read, metavar="MODEL.mlir")
+    from .cli_import import add_import_options
+
+    command = commands.add_parser("compile", help="MLIR, a PyTorch program or an ONNX model to an executable artifact")
+    command.add_argument("model", type=Read, metavar="MODEL", help="a .mlir, .pt2 or .onnx file")
     _add_output(command, "MODEL.relax", required=False, kind=Replaced)  # --print-pipeline writes nothing
     add_target(command, "what to compile for (default: %(default)s, this machine)", default="cpu")
     command.add_argument("--pipeline", metavar="PASSES", help="relax passes to run instead of the default ones")
@@ -172,6 +151,7 @@ def _add_compile(commands: Any) -> None:
     command.add_argument(
         "--dump", type=Written, metavar="FOLDER", help="write the module after each pass, LLVM IR and assembly there"
     )
+    add_import_options(command)
     _add_externs(command)
     command.add_argument("--print-pipeline", action="store_true", help="print the passes, in order, and compile nothing")
     command.set_defaults(command=_compile, refuse=command.error)
@@ -251,68 +231,6 @@ def _add_output(
     command.add_argument("-o", "--output", required=required, metavar=metavar, type=kind)
 
 
-def _named_files(given: Sequence[NamedRead]) -> dict[str, str]:
-    """Files by the name of their function; one alone is ``main``."""
-    found: dict[str, str] = {}
-    for one in given:
-        if one.name is None and len(given) > 1:
-            raise RelaxError(f"expected a name for each of several programs, as prefill={one}, got '{one}'")
-        name = "main" if one.name is None else one.name
-        if name in found:
-            raise RelaxError(f"expected distinct names of programs, got '{name}' twice")
-        found[name] = one.path
-    return found
-
-
-def _import(arguments: argparse.Namespace) -> None:
-    models: list[NamedRead] = arguments.models
-    if len(models) == 1 and models[0].endswith(".onnx"):
-        _import_onnx(models[0], arguments)
-        return
-    if arguments.cache_length is not None:
-        arguments.refuse("--cache-length: of a PyTorch program, buffers that it changes are state")
-    from .. import from_torch, save_weights
-    from ..frontend.saved_program import load_exported_program
-
-    files = _named_files(models)
-    other = next((path for path in files.values() if not path.endswith(".pt2")), None)
-    if other is not None:
-        what = "a .pt2 file (torch.export.save) or an .onnx file" if len(files) == 1 else ".pt2 files (torch.export.save)"
-        raise RelaxError(f"expected {what}, got '{other}'")
-    programs = {name: load_exported_program(path) for name, path in files.items()}
-    module = from_torch(programs, dims=arguments.dims)
-    if arguments.weights is not None:
-        save_weights(programs, arguments.weights)
-    _tell_imported(module, arguments)
-
-
-def _import_onnx(path: str, arguments: argparse.Namespace) -> None:
-    """The weights stay where they are: ``prepare`` reads .onnx files."""
-    from .. import from_onnx
-
-    refuse: Callable[[str], NoReturn] = arguments.refuse
-    if arguments.weights is not None:
-        refuse("--weights: prepare reads the weights of an .onnx file from the file itself")
-    sizes = {name: int(size) if size.isdecimal() else size for name, size in arguments.dims.items()}
-    _tell_imported(from_onnx(path, dims=sizes, cache_length=arguments.cache_length), arguments)
-
-
-def _tell_imported(module: Any, arguments: argparse.Namespace) -> None:
-    from .cli_info import signature_data
-
-    module.save(arguments.output)
-    lines = [f"imported {', '.join(arguments.models)} to {arguments.output}"]
-    public = [s for s in module.functions.values() if not s.private]
-    for signature in public:
-        weights = plural(len(signature.weights), "weight") if signature.weights else "no weights"
-        inputs = ", ".join(f"{s.name}: {s}" for s in signature.inputs) or "no inputs"
-        lines.append(f"  @{signature.name}: {inputs}; {weights}")
-    if arguments.weights is not None:
-        lines.append(f"wrote the weights to {arguments.weights}")
-    data = {"output": arguments.output, "weights": arguments.weights, "functions": [signature_data(s) for s in public]}
-    tell(arguments, lines, data)
-
-
 def _pipeline(arguments: argparse.Namespace) -> str:
     """All passes of a compilation, as ``relax-opt --pass-pipeline`` takes them."""
     from ..lowering.backend import backend_of
@@ -330,6 +248,7 @@ def _pipeline(arguments: argparse.Namespace) -> str:
 
 def _compile(arguments: argparse.Namespace) -> None:
     from .. import Mesh, compile
+    from .cli_import import module_to_compile
     from .cli_info import info_data, info_lines
 
     if arguments.print_pipeline:
@@ -341,7 +260,7 @@ def _compile(arguments: argparse.Namespace) -> None:
         refuse: Callable[[str], NoReturn] = arguments.refuse
         refuse("the following arguments are required: -o/--output")
     started = time.perf_counter()
-    module = load_module(arguments.model)
+    module = module_to_compile(arguments)
     executable = compile(
         module,
         arguments.target,

@@ -15,17 +15,22 @@ from .arrays import Array, ArraySpec
 from .files import KIND_BYTES, name_on_disk, other_kind, read_bytes
 from .onnx_tensors import ExternalData, dense_tensor, numpy_element, tensor_shape
 
-__all__ = ["OnnxFile", "parse_model", "stored_tensors"]
+__all__ = ["OnnxFile", "parse_content", "parse_model", "stored_tensors"]
 
 
 def parse_model(path: str) -> onnx.ModelProto:
     """The model of a file, without its external data. Raises RelaxError where it is none."""
-    proto, content = onnx.ModelProto(), read_bytes(path, what="an ONNX model")
+    return parse_content(read_bytes(path, what="an ONNX model"), f"'{path}'")
+
+
+def parse_content(content: bytes, what: str) -> onnx.ModelProto:
+    """The model that bytes are; ``what`` is how errors name them. Raises RelaxError where they are none."""
+    proto = onnx.ModelProto()
     try:
         proto.ParseFromString(content)
     except DecodeError:
         kind = other_kind(content[:KIND_BYTES])
-        raise RelaxError(f"expected an ONNX model, '{path}' is {kind or 'none'}") from None
+        raise RelaxError(f"expected an ONNX model, {what} is {kind or 'none'}") from None
     return proto
 
 

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 
 import relaxir as rx
 from relaxir import backend
+from relaxir.tools import cli
 from relaxir.weights import Checkpoint
 from support.onnx_models import MODELS, model
 
@@ -313,3 +314,25 @@ def test_einsum_takes_diagonals_of_symbolic_sizes() -> None:
     for n in (1, 4, 7):
         arrays = [np.random.default_rng(n).standard_normal(s).astype(np.float32) for s in ((2, n, n), (n, 3))]
         np.testing.assert_allclose(executable(*arrays), np.einsum("bii,ik->bik", *arrays), rtol=1e-6)
+
+
+def test_models_as_bytes() -> None:
+    proto = MODELS["perceptron"]()
+    assert str(rx.from_onnx(proto.SerializeToString())) == str(rx.from_onnx(proto))
+    assert str(rx.from_onnx(bytearray(proto.SerializeToString()))) == str(rx.from_onnx(proto))
+    for content, message in ((b"nothing", "expected an ONNX model, content of 7 bytes is none"), (b"", "has no graph")):
+        with pytest.raises(rx.RelaxError, match=message):
+            rx.from_onnx(content)
+
+
+def test_the_command_compiles_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(MODELS["perceptron"](), tmp_path / "m.onnx")
+    assert cli.run(["compile", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "m.relax"), "--dim", "batch=3"]) == 0
+    capsys.readouterr()
+    executable = rx.load(tmp_path / "m.relax")
+    x = np.ones((3, 4), np.float32)
+    given = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    executable.bind(executable.prepare(tmp_path / "m.onnx"))
+    np.testing.assert_allclose(executable(x), given, rtol=1e-5, atol=1e-6)
+    with pytest.raises(rx.RelaxError, match="expected shape"):
+        executable(x[:2])

@@ -466,6 +466,8 @@ def test_dimensions_of_a_saved_program_get_names(tmp_path, monkeypatch, capsys):
     torch.export.save(models.mlp().export(), "mlp.pt2")  # which forgets that its dimension is called batch
     program = torch.export.load("mlp.pt2")
     assert cli.run(["import", "mlp.pt2", "-o", "mlp.mlir", "--dim", "rows=x.0"]) == 0
+    assert cli.run(["compile", "mlp.pt2", "-o", "mlp.relax", "--dim", "rows=x.0"]) == 0
+    assert [str(d) for d in relaxir.load("mlp.relax").entries["main"].inputs[0].shape] == ["rows", "16"]
     assert cli.run(["import", "mlp.pt2", "-o", "mlp.mlir", "--dim", "rows"]) == 2
     assert capsys.readouterr().err.startswith("error: expected --dim NAME=INPUT.AXIS, got 'rows' (see")
     for module in (relaxir.from_torch(program, dims={"rows": "x.0"}), relaxir.Module.load("mlp.mlir")):

@@ -78,7 +78,8 @@ def from_onnx(
     """Imports an ONNX model.
 
     Args:
-        model: the path of an ``.onnx`` file, or a ``ModelProto``. Operator sets 7 and later; older ones are converted.
+        model: the path of an ``.onnx`` file, a ``ModelProto``, or the ``bytes`` of one. Operator sets 7 and later; older ones
+            are converted.
         dims: sizes of dimensions that the model names (``{"batch_size": 1}``), or what they are in terms of others
             (``{"past": "total - length"}``).
         cache_length: makes state of caches of keys and values: what the model takes as ``past...`` and gives, longer by new

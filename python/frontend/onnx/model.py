@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from ...dialect.errors import RelaxError
 from ...weights.files import path_text
-from ...weights.onnx_file import parse_model
+from ...weights.onnx_file import parse_content, parse_model
 
 __all__ = ["OnnxModel", "read_model"]
 
@@ -49,9 +49,11 @@ class OnnxModel:
 
 
 def read_model(model: Any) -> OnnxModel:
-    """A path or a proto as a model. Raises RelaxError where it is none."""
+    """A path, a proto or the bytes of one as a model. Raises RelaxError where it is none."""
     if isinstance(model, onnx.ModelProto):
         proto, path, folder = model, "<onnx>", None
+    elif isinstance(model, bytes | bytearray):
+        proto, path, folder = parse_content(bytes(model), f"content of {len(model)} bytes"), "<onnx>", None
     else:
         path = path_text(model)
         folder = os.path.dirname(os.path.abspath(path))
