@@ -34,7 +34,8 @@ class NpzFile:
         """Reads the table of contents, and dtypes and shapes.
 
         Raises:
-            RelaxError: it cannot be read, or holds something else than arrays of numbers.
+            RelaxError: it cannot be read, or holds something else than arrays. Those of Python objects are refused where one is
+                asked for.
         """
         self.path = path
         self._file = open_regular(path)
@@ -69,7 +70,10 @@ class NpzFile:
     def spec(self, name: str) -> ArraySpec:
         if name not in self._specs:
             raise RelaxError(f"'{self.path}': expected an array of this file, got {name!r}")
-        return self._specs[name]
+        found = self._specs[name]
+        if found.dtype.hasobject:
+            raise RelaxError(f"'{self.path}': array {name!r}: expected numbers in .npy form, got an array of Python objects")
+        return found
 
     def get(self, name: str) -> Array:
         self.spec(name)
@@ -94,8 +98,6 @@ class NpzFile:
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, dtype = read(file)
-            if dtype.hasobject:
-                raise ValueError("an array of Python objects")
             return ArraySpec(dtype, tuple(shape))
 
     @contextlib.contextmanager

@@ -166,7 +166,7 @@ def _loaded(path: str) -> object:
         with open_regular(path) as file:
             begin = file.read(KIND_BYTES)
         is_pickle = zipfile.is_zipfile(path) or begin.startswith(b"\x80")
-        reason = None if is_pickle else other_kind(begin)
+        reason = None if is_pickle else _other_content(begin, error)
         if reason is None and "torchao." in str(error):
             reason = f"tensors of torchao, which could run code: {_SAFE}"
         if reason is None and isinstance(error, pickle.UnpicklingError) and "nsupported" in str(error):
@@ -175,6 +175,13 @@ def _loaded(path: str) -> object:
             first = re.split(r"[.\n]", str(error), maxsplit=1)[0]  # advice on how to run the pickle follows
             reason = f"{type(error).__name__}: {first}"
         raise RelaxError(f"'{path}': expected tensors that torch.save wrote, got {reason}") from None
+
+
+def _other_content(begin: bytes, error: Exception) -> str | None:
+    """What a file is that torch does not read, by its first bytes; None where the error says it."""
+    if begin.startswith(b"PK\x03\x04"):
+        return "an archive that is cut off or damaged"
+    return other_kind(begin) or ("content of another kind" if isinstance(error, pickle.UnpicklingError) else None)
 
 
 def _named_tensors(loaded: object, path: str) -> dict[str, Any]:

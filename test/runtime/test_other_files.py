@@ -96,6 +96,13 @@ def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_other_content(tmp_path: Path) -> None:
+    (tmp_path / "garbage.pt").write_bytes(b"not a file" * 100)
+    with refused("garbage.pt': expected tensors that torch.save wrote, got content of another kind"):
+        open_tensors(tmp_path / "garbage.pt")
+    torch.save({"w0": torch.ones(8)}, tmp_path / "cut.pt")
+    (tmp_path / "cut.pt").write_bytes((tmp_path / "cut.pt").read_bytes()[:-200])
+    with refused("cut.pt': expected tensors that torch.save wrote, got an archive that is cut off or damaged"):
+        open_tensors(tmp_path / "cut.pt")
     (tmp_path / "pointer.bin").write_text("version https://git-lfs.github.com/spec/v1")
     with refused("pointer.bin': expected tensors that torch.save wrote, got a pointer of Git LFS"):
         open_tensors(tmp_path / "pointer.bin")
@@ -136,9 +143,12 @@ def test_npz(tmp_path: Path) -> None:
 
 def test_refused_npz(tmp_path: Path) -> None:
     path = tmp_path / "raw.npz"
-    np.savez(path, w0=np.array([Runs()]))
-    with refused("raw.npz': array 'w0': expected numbers in .npy form, got an array of Python objects"):
-        open_tensors(path)
+    np.savez(path, w0=np.array([Runs()]), w1=np.arange(3))
+    opened = open_tensors(path)  # the arrays beside it are read
+    assert opened.get("w1").tolist() == [0, 1, 2]
+    for read in (opened.spec, opened.get):
+        with refused("raw.npz': array 'w0': expected numbers in .npy form, got an array of Python objects"):
+            read("w0")
     np.savez(path, w0=np.arange(1000))
     content = bytearray(path.read_bytes())
     content[700] ^= 1
