@@ -30,6 +30,7 @@ __all__ = [
     "fits",
     "is_open",
     "magnitude",
+    "multiply_all",
     "open_dim",
     "open_place",
     "parse",
@@ -237,6 +238,16 @@ def _number_text(number: int) -> str:
 def _text_of(dim: Expr) -> str:
     longest = max(coefficient.bit_length() for _, coefficient in dim.terms)
     return dim.text if longest < 10_000 else f"one of {longest} bits"
+
+
+def multiply_all(sizes: Iterable[Dim]) -> Dim:
+    """The product, as of all dimensions the number of elements; None where one is unknown."""
+    total: int | Expr = 1
+    for size in sizes:
+        if size is None:
+            return None
+        total = total * size
+    return total
 
 
 def divided(atom: str) -> tuple[Dim, Dim, bool]:

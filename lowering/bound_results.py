@@ -26,7 +26,7 @@ from ..dialect.ops import Arange, Concat, DynamicStridedSlice, ExpandDims, Full,
 from ..dialect.ops.indexing import NO_SIZE_REACHES
 from ..dialect.size_choices import alternatives
 from ..dialect.struct_info import TensorInfo, is_tensor
-from ..dialect.symbolic import Dim, Expr, divided, symbol
+from ..dialect.symbolic import Dim, Expr, divided, multiply_all, symbol
 from ..dialect.weights import full_result_names
 
 __all__ = ["bound_results"]
@@ -114,7 +114,7 @@ class _Bounds:
             elif not all(map(_is_never_negative, atoms)) and (factor < 0 or len(atoms) > 1):
                 return None
             elif factor > 0:
-                limit = _product([factor, *(self._atom(a) for a in atoms)])
+                limit = multiply_all([factor, *(self._atom(a) for a in atoms)])
                 if limit is None:
                     return None
                 total = total + limit
@@ -186,16 +186,6 @@ def _between(begin: Dim, end: Dim) -> int | None:
     if not isinstance(begin, int) or not isinstance(end, int) or (begin < 0) != (end < 0):
         return None
     return max(end - begin, 0) if begin > -NO_SIZE_REACHES and end < NO_SIZE_REACHES else None
-
-
-def _product(sizes: Sequence[Dim]) -> Dim:
-    """None where one is unknown."""
-    total: int | Expr = 1
-    for size in sizes:
-        if size is None:
-            return None
-        total = total * size
-    return total
 
 
 def _is_never_negative(atom: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from .. import attributes, dim_ties, image_rules, op_costs
 from ..errors import RelaxError
@@ -10,7 +10,7 @@ from ..inference import broadcast_shapes, normalize_axes, normalize_axis, requir
 from ..op import Attrs, Narrow, Op, Operand, Result, SymbolicOp, Tensor
 from ..size_relations import known_first, require_at_most, require_multiple, require_same, require_same_shape, shape_text
 from ..struct_info import TensorInfo
-from ..symbolic import Dim, Expr
+from ..symbolic import Dim, multiply_all
 
 __all__ = ["BroadcastTo", "Concat", "ExpandDims", "Flip", "PermuteDims", "Repeat", "Reshape", "Split", "Squeeze", "Tile"]
 
@@ -61,7 +61,7 @@ class Reshape(SymbolicOp, name="reshape"):
         if result.shape.count(None) > 1:
             raise RelaxError(f"expected a result with at most one unknown dimension, got tensor<{result}>")
         message = f"expected as many elements as {shape_text(x.shape)}, got {shape_text(result.shape)}"
-        before, after = _count(x.shape), _count(d for d in result.shape if d is not None)
+        before, after = multiply_all(x.shape), multiply_all(d for d in result.shape if d is not None)
         if None not in result.shape:
             require_same(before, after, message)
             return results
@@ -69,15 +69,6 @@ class Reshape(SymbolicOp, name="reshape"):
         require_multiple(before, after, message)
         rest = None if before is None or after is None or after == 0 else before // after
         return [result.with_(shape=[rest if d is None else d for d in result.shape])]
-
-
-def _count(shape: Iterable[Dim]) -> Dim:
-    total: int | Expr = 1
-    for dim in shape:
-        if dim is None:
-            return None
-        total = total * dim
-    return total
 
 
 class BroadcastTo(SymbolicOp, name="broadcast_to"):

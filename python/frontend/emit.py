@@ -16,7 +16,7 @@ from ..dialect.errors import RelaxError
 from ..dialect.inference import boolean, broadcast_shapes, is_float
 from ..dialect.op import EffectOp
 from ..dialect.struct_info import TensorInfo
-from ..dialect.symbolic import Dim, Expr
+from ..dialect.symbolic import Dim, Expr, multiply_all
 
 __all__ = [
     "agreed", "alike", "bitcast", "broadcast", "cast", "common_size", "concat", "cut", "emit", "emit_check", "expand",
@@ -196,16 +196,6 @@ def concat(parts: Sequence[ir.Value], axis: int) -> ir.Value:
 def match(x: ir.Value, info: TensorInfo) -> ir.Value:
     """The tensor under another type of it, checked at run time."""
     return emit(ops.MatchCast, x, result_types=[info.type])
-
-
-def multiply_all(shape: Sequence[Dim]) -> Dim:
-    """The number of elements, None when a dimension is unknown."""
-    total: int | Expr = 1
-    for dim in shape:
-        if dim is None:
-            return None
-        total = total * dim
-    return total
 
 
 def broadcast(values: Sequence[ir.Value]) -> list[ir.Value]:

@@ -259,11 +259,11 @@ class Executable(Copied):
             only: names of raw weights that have changed since ``dst`` was written: what depends on them is prepared again, and
                 the new file takes the place of the old one at once. ``src`` needs to have only what these steps read.
             world: how many processes prepare these weights together.
-            rank: which of these this is, from 0 on. Of an executable for several ranks: whose part of the
-                weights, by default this process's, into ``x.rank0of2.safetensors``, which ``bind("x.safetensors")`` finds. Of
-                others each writes files of its own beside ``dst``
-                (``x-00002-of-00004.safetensors``), and needs to know nothing of the others: all make the same plan. Whoever
-                writes the last file adds the index ``x.safetensors.index.json``. One that died is run again.
+            rank: which of these this is, from 0 on. Of an executable for several ranks: whose part of the weights, by default
+                this process's, into ``x.rank0of2.safetensors``, which ``bind("x.safetensors")`` finds. Of others each writes
+                files of its own beside ``dst`` (``x-00002-of-00004.safetensors``), and needs to know nothing of the others:
+                all make the same plan. Whoever writes the last file adds the index ``x.safetensors.index.json``. One that
+                died is run again.
             shard_size: the most bytes of weights in a file; with it, or several ranks, ``dst`` is a checkpoint of several.
             memory_limit: bytes for weights, results and scratch memory at once: fewer threads run where ``jobs`` would take
                 more, and a step that would alone runs on one piece of its weights after another, where its ops work on parts
@@ -274,14 +274,13 @@ class Executable(Copied):
                 what is written there is then what calls read.
 
         Returns:
-            What was done, with the names of extra weights that ``src`` has; or the weights themselves when ``dst`` is None.
-            Weights that the module knows (:func:`relaxir.from_torch`) are not looked for in ``src``; of tied ones, which
-            ``config.json`` tells, one is enough.
+            What was done, with names of weights that only ``src`` has; or the weights themselves where ``dst`` is None. Those
+            that the module knows (:func:`relaxir.from_torch`) are not read from ``src``; of tied ones (config) one will do.
 
         Raises:
             RelaxError: raw weights are missing or have another shape or dtype (all are listed), the file is malformed or
-                already prepared, ``dst`` cannot be written, a weight that is quantized has a NaN or an infinity,
-                one step alone takes more than ``memory_limit``, even in pieces (it says how much).
+                already prepared, ``dst`` cannot be written, a weight that is quantized has a NaN or an infinity, one step
+                alone takes more than ``memory_limit``, even in pieces (it says how much).
         """
         rank, world = check_rank(rank, world)
         manifest = own_manifest(self.manifest, self._library, rank, world)
