@@ -158,7 +158,7 @@ def test_commands(tmp_path: Path):
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.chdir(tmp_path)
     Path("model.mlir").write_text(MODEL)
-    error = ["--error", "no such text", "--pipeline", "relax-lift-transform-params,gone"]
+    error = ["--error", "no such text", "--pipeline", "relax-lift-transform-params{functions=gone}"]
     assert cli.run(["reduce", "model.mlir", "-o", "small.mlir", *error]) == 1
     assert capsys.readouterr().err == "error: 'model.mlir': expected an error with 'no such text' in it, got none\n"
     error[1] = "gone"
