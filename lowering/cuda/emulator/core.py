@@ -272,6 +272,11 @@ class Core:
         for look in self.on_exit:
             look()
 
+    def forget_units(self) -> None:
+        """Ends what units were told to be called for: they know the core, and both would keep the device's memory."""
+        for called in (self.on_exit, self.at_end, self.finishers):
+            called.clear()
+
     def run(self, make: Callable[..., list[Callable[[Any], Any]]], units: Sequence[Any]) -> None:
         """Runs all lanes to their ends. Raises Finding."""
         blocks, sizes, runnable = make(*units), self.kernel.code.sizes, self.runnable

@@ -150,7 +150,10 @@ class Machine:
             for first in range(0, blocks, number):
                 core = Core(kernel, self.memory, self.options, params, loaded.symbols)
                 core.place(whole_grid, whole_block, range(first, min(first + number, blocks)), shared, cluster)
-                core.run(kernel.code.make, self.units(core))
+                try:
+                    core.run(kernel.code.make, self.units(core))
+                finally:
+                    core.forget_units()
                 self.statistics.instructions += core.steps
                 self.statistics.lane_instructions += core.lane_steps
         self.statistics.launches += 1

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 from typing import Any
 
 import numpy as np
 import pytest
 
+import relaxir as rx
 from relaxir.lowering.cuda import emulator
+from relaxir.lowering.cuda.emulator.memory import DeviceMemory
 from relaxir.lowering.cuda.emulator.signatures import ARGUMENTS, NAMES, OF_KIND
 
 ADD = b""".version 8.0
@@ -270,3 +273,23 @@ def test_names_of_results() -> None:
         assert place.value == name
         assert call.text_of(result) == text.decode()
     assert call.result("cuGetErrorName", 12345, ctypes.addressof(ctypes.c_char_p())) == 1
+
+
+def test_memory_goes_with_the_executable() -> None:
+    """Not when Python next looks for what refers to itself: memory of a device is 2 GiB of addresses."""
+
+    def held() -> int:
+        return sum(isinstance(o, DeviceMemory) for o in gc.get_objects())
+
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.softmax(b.input("x", ("n", 40))))
+    module, x = b.build(), np.ones((3, 40), np.float32)
+    gc.collect()
+    gc.disable()
+    try:
+        before = held()
+        rx.compile(module, "cuda:sm_80", cache=False, device="emulated")(x)
+        assert held() == before
+    finally:
+        gc.enable()
